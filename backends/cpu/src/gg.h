@@ -1,0 +1,74 @@
+/* What the kernels offer to Python, and the words they share. */
+#ifndef GG_H
+#define GG_H
+
+#include <stdint.h>
+
+enum {
+    GG_SUCCESS = 0,
+    GG_FAILED = 1,
+    GG_ALLOC_FAILED = 2,
+    GG_ABORTED = 3,
+    GG_NO_ISA = -1 /* gg_select_isa has not been called */
+};
+
+/* Element types: ggml's numbers, then those that ggml does not have. */
+enum {
+    GG_F32 = 0,
+    GG_F16 = 1,
+    GG_Q4_0 = 2,
+    GG_Q4_1 = 3,
+    GG_Q8_0 = 8,
+    GG_I8 = 24,
+    GG_I16 = 25,
+    GG_I32 = 26,
+    GG_I64 = 27,
+    GG_F64 = 28,
+    GG_BF16 = 30,
+    GG_U8 = 64,
+    GG_U16,
+    GG_U32,
+    GG_U64,
+    GG_C64,
+    GG_C128,
+    GG_TYPE_COUNT
+};
+
+/* Strides are in bytes everywhere; along a blocked axis they step from block to block. */
+
+const char *gg_version(void);
+
+/* Chooses the instruction set by name, or the best one for NULL. 0 when done, else the name is
+ * unknown or this machine lacks it. */
+int gg_select_isa(const char *name);
+const char *gg_isa_name(void);
+
+/* The i-th instruction set that this build and machine have, NULL after the last. */
+const char *gg_usable_isa(int i);
+
+/* out[m, n] = a[m, k] @ b[k, n], all of one plain type. */
+int gg_matmul_2d(int type, const void *a, const void *b, void *out, int64_t m, int64_t n,
+                 int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col,
+                 int64_t out_row, int n_threads);
+
+/* The same over batches. parameters: m, n, k, out type, out_row, number of batch dimensions d;
+ * for a then b: type, blocked axis (-1 columns, -2 rows, 0 none), row stride, column
+ * stride; then d batch sizes, and d batch
+ * strides of each of a, b and out. */
+int gg_matmul(const void *a, const void *b, void *out, const int64_t *parameters, int n_threads);
+
+/* out[i, j] = a[i] * b[j]. */
+int gg_out_prod(int type, const void *a, const void *b, void *out, int64_t m, int64_t n,
+                int64_t a_stride, int64_t b_stride, int64_t out_row, int n_threads);
+
+/* Decodes rows to float32. parameters: type, number of outer dimensions d, blocks in a row,
+ * source stride between blocks, out stride between elements; then d sizes, d source strides
+ * and d out strides. */
+int gg_to_float(const void *source, void *out, const int64_t *parameters, int n_threads);
+
+/* Encodes n contiguous float32 values, whole blocks of them. */
+int gg_from_float(int type, const float *source, void *out, int64_t n, int n_threads);
+
+int64_t gg_block_size(int type);
+
+#endif

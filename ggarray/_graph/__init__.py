@@ -1,0 +1,1 @@
+"""The life of a product: node, record, schedule, execute, in this order."""

@@ -1,0 +1,136 @@
+"""How a product becomes kernels: operands as matrices, and panels of the result.
+
+A product that takes long runs as panels of rows, columns or batches, so that Python gets a turn
+between them and Ctrl-C is answered. The inner dimension is never split: panels change no value.
+"""
+
+import time
+from typing import Any, NoReturn
+
+from ggarray._quantized.blocks import Blocks
+from ggarray._runtime.plugins import stream
+from ggarray._storage import Plain
+from ggarray.interface import (
+    Backend,
+    BackendDevice,
+    BackendError,
+    Kernel,
+    Op,
+    Status,
+    Tensor,
+)
+
+_PANEL_SECONDS = 0.04
+_SMALL = 1 << 24  # multiply-adds that no backend needs long for
+_FIRST = 1 << 26  # the first panel, before a backend's speed is known
+_ALIGN = 64  # panels are whole tiles of any kernel
+
+# Multiply-adds a second that were seen, by backend, dtype and kind of operands.
+_speed: dict[tuple[Any, ...], float] = {}
+
+
+def as_matrix(operand: Any, left: bool) -> Any:
+    """Return a vector operand of a matrix product as a row (left) or a column (right)."""
+    if len(operand.shape) != 1:
+        return operand
+    length = operand.shape[0]
+    if isinstance(operand, Tensor):
+        stride = operand.strides[0]
+        if left:
+            return Tensor((1, length), operand.dtype, (0, stride))
+        return Tensor((length, 1), operand.dtype, (stride, 0))
+    if isinstance(operand, Blocks):
+        row = operand.reshape((1, length))
+        return row if left else row.permute((1, 0))
+    return operand[None, :] if left else operand[:, None]
+
+
+def run(kernel: Kernel, device: BackendDevice, n_threads: int) -> None:
+    """Compute a kernel on a device.
+
+    Raises
+    ------
+    BackendError
+        The backend failed.
+    MemoryError
+        The backend had not enough memory.
+    KeyboardInterrupt
+        Ctrl-C was pressed; some panels may have been computed.
+    """
+    backend = stream(device)
+    backend.n_threads = n_threads
+    if kernel.op is Op.COPY or _work(kernel) <= _SMALL:
+        _compute(kernel, backend)
+        return
+    _run_in_panels(kernel, backend, (device.name, n_threads))
+
+
+def _run_in_panels(kernel: Kernel, backend: Backend, key: tuple[Any, ...]) -> None:
+    """Compute a long product; Python gets a turn after each panel."""
+    key = (*key, kernel.op, *(operand.dtype for operand in kernel.operands))
+    rest: Kernel | None = kernel
+    while rest is not None:
+        panel, rest = _split(rest, int(_speed[key] * _PANEL_SECONDS) if key in _speed else _FIRST)
+        start = time.perf_counter()
+        _compute(panel, backend)
+        _speed[key] = _work(panel) / max(time.perf_counter() - start, 1e-6)
+
+
+def _compute(kernel: Kernel, backend: Backend) -> None:
+    status = backend.graph_compute((kernel,))
+    if status:
+        _raise(status, kernel, backend)
+
+
+def _raise(status: Status, kernel: Kernel, backend: Backend) -> NoReturn:
+    what = " and ".join(f"{operand.dtype}{operand.shape}" for operand in kernel.operands)
+    if status == Status.ABORTED:
+        raise KeyboardInterrupt
+    if status == Status.ALLOC_FAILED:
+        raise MemoryError(f"{backend.name}: not enough memory for {kernel.op.value} of {what}")
+    raise BackendError(f"{backend.name}: {kernel.op.value} of {what} failed")
+
+
+def _work(kernel: Kernel) -> int:
+    """Return the multiply-adds of a kernel."""
+    inner: int = kernel.operands[0].shape[-1]
+    return int(kernel.out.size) * max(1, inner)
+
+
+def _split(kernel: Kernel, most: int) -> tuple[Kernel, Kernel | None]:
+    """Return a first panel of about `most` multiply-adds, and what is left, None for nothing."""
+    work = _work(kernel)
+    if work <= most + most // 4:
+        return kernel, None
+    a, b = kernel.operands
+    out = kernel.out
+    if out.ndim > 2:
+        if out.shape[0] > 1:
+            at = max(1, out.shape[0] * most // work)
+            return tuple(  # type: ignore[return-value]  # a pair
+                Kernel(kernel.op, (_of_batch(a, out, part), _of_batch(b, out, part)), out[part])
+                for part in (slice(0, at), slice(at, None))
+            )
+        first = Kernel(kernel.op, (_of_batch(a, out, 0), _of_batch(b, out, 0)), out[0])
+        return _split(first, most)
+    rows, columns = out.shape
+    by_rows = not isinstance(b, Blocks) and (isinstance(a, Blocks) or rows >= columns)
+    extent = rows if by_rows or kernel.op is Op.OUT_PROD else columns
+    at = max(_ALIGN, extent * most // work // _ALIGN * _ALIGN)
+    if at >= extent:
+        return kernel, None
+    parts = (slice(0, at), slice(at, None))
+    if kernel.op is Op.OUT_PROD or by_rows:
+        head, tail = (Kernel(kernel.op, (a[part], b), out[part]) for part in parts)
+    else:
+        head, tail = (Kernel(kernel.op, (a, b[:, part]), out[:, part]) for part in parts)
+    return head, tail
+
+
+def _of_batch(operand: Any, out: Plain, key: Any) -> Any:
+    """Return the part of an operand that goes with ``out[key]``."""
+    if operand.ndim < out.ndim:
+        return operand
+    if operand.shape[0] == 1:
+        return operand if isinstance(key, slice) else operand[0]
+    return operand[key]

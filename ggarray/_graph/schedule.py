@@ -1,0 +1,128 @@
+"""Scheduling: which nodes must be computed, in which order, by whom. A plan is data."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ggarray._graph.node import Destination, Node
+from ggarray._graph.products import as_matrix
+from ggarray._quantized.blocks import Blocks
+from ggarray._runtime.plugins import candidates
+from ggarray._storage import Plain
+from ggarray.interface import PRODUCTS, BackendDevice, Kernel, Op, Tensor
+
+
+class Step(NamedTuple):
+    """One node of a plan.
+
+    Attributes
+    ----------
+    node : Node
+    device : BackendDevice or None
+        Who computes it; None for the host.
+    last_use : tuple of Node
+        Nodes whose value nothing needs after this step.
+    """
+
+    node: Node
+    device: BackendDevice | None
+    last_use: tuple[Node, ...]
+
+
+class Plan(NamedTuple):
+    """Steps in the order in which they are computed."""
+
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{at:>4}  {step.node.op.value:<8}  {step.device.name if step.device else 'host':<10}"
+            f"  {step.node.dtype}{step.node.shape}"
+            for at, step in enumerate(self.steps)
+        )
+
+
+def pending_order(targets: Sequence[Node]) -> list[Node]:
+    """Return the pending nodes that `targets` need and are, each after its operands."""
+    if len(targets) == 1 and not any(map(is_pending, targets[0].operands)):
+        return [target for target in targets if target.value is None]
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[tuple[Node, Iterator[Node]]] = []
+    for target in targets:
+        if target.value is not None or target in seen:
+            continue
+        seen.add(target)
+        stack.append((target, _pending_operands(target)))
+        while stack:
+            node, operands = stack[-1]
+            for operand in operands:
+                if operand not in seen:
+                    seen.add(operand)
+                    stack.append((operand, _pending_operands(operand)))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    return order
+
+
+def _pending_operands(node: Node) -> Iterator[Node]:
+    return (operand for operand in node.operands if is_pending(operand))
+
+
+def is_pending(operand: Any) -> bool:
+    """Tell whether an operand is a node whose value has not been computed."""
+    return type(operand) is Node and operand.value is None
+
+
+def schedule(order: list[Node]) -> Plan:
+    """Return the plan for pending nodes, given each after its operands."""
+    uses = Counter(operand for node in order for operand in node.operands if is_pending(operand))
+    planned = set(order)
+    steps = []
+    for node in order:
+        last_use = []
+        for operand in node.operands:
+            if is_pending(operand):
+                uses[operand] -= 1
+                if not uses[operand] and not _needed_after(operand, planned):
+                    last_use.append(operand)
+        steps.append(Step(node, choose(node) if node.op in PRODUCTS else None, tuple(last_use)))
+    return Plan(tuple(steps))
+
+
+def _needed_after(node: Node, planned: set[Node]) -> bool:
+    """Tell whether the program, memory or a node outside the plan waits for the node's value."""
+    if node.held or node.writes is not None:
+        return True
+    readers = node.storage.pending_readers() if node.storage is not None else ()
+    return any(reader not in planned for reader in readers)
+
+
+def choose(node: Node) -> BackendDevice:
+    """Return who computes a product that has not all its operands yet."""
+    operands = tuple(_expected(operand, node) for operand in node.operands)
+    out = Tensor(node.params or node.shape, node.dtype, node.strides)
+    if node.op is Op.MATMUL:
+        operands = (as_matrix(operands[0], left=True), as_matrix(operands[1], left=False))
+    return choose_for(Kernel(node.op, operands, out), node.device)
+
+
+def choose_for(kernel: Kernel, device: str) -> BackendDevice:
+    """Return the first backend of the device that computes the kernel; the CPU always can."""
+    preferred, cpu = candidates(device)
+    for choice in preferred:
+        if choice.supports_op(kernel):
+            return choice
+    return cpu
+
+
+def _expected(operand: Node | Plain | Blocks | Destination, node: Node) -> Any:
+    """Return what the kernel of `node` will see of an operand: plain ones in the node's dtype."""
+    if isinstance(operand, Blocks):
+        return operand
+    assert not isinstance(operand, Destination)
+    if operand.dtype == node.dtype and not isinstance(operand, Node):
+        return operand
+    return Tensor(operand.shape, node.dtype, operand.strides)

@@ -1,0 +1,96 @@
+"""What the chapters share: reading arguments, and making functions out of NumPy's."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from ggarray._array import Array, binary, wrap
+from ggarray._dtypes import is_half
+from ggarray._runtime.devices import Device, join
+from ggarray._storage import Plain
+
+Function = Callable[..., Any]
+
+
+class Unary(Protocol):
+    """A function of one array."""
+
+    def __call__(self, x: Array, /) -> Array: ...
+
+
+class Binary(Protocol):
+    """A function of two arrays, of which one may be a Python scalar."""
+
+    def __call__(self, x1: Any, x2: Any, /) -> Array: ...
+
+
+def read(x: Any) -> Plain:
+    """Return the value of an array, computed now if it is pending.
+
+    Raises
+    ------
+    TypeError
+        `x` is not an Array, or is quantized.
+    """
+    if isinstance(x, Array):
+        return x._read()
+    raise TypeError(f"a ggarray Array is wanted, not {type(x).__name__}: see ggarray.asarray")
+
+
+def read_wide(x: Any) -> Plain:
+    """Return the value of an array, float16 and bfloat16 as float32, to compute in."""
+    value = read(x)
+    return value.astype(np.float32) if is_half(value.dtype) else value
+
+
+def narrow(result: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a result computed by `read_wide`, back in the dtype of the operand if that is half."""
+    if is_half(dtype) and result.dtype == np.float32:
+        return result.astype(dtype)
+    return result
+
+
+def device_of(*arrays: Any) -> Device:
+    """Return the device of an operation on these; what is no Array does not count.
+
+    Raises
+    ------
+    ValueError
+        Their devices do not mix.
+    TypeError
+        There is no Array among them.
+    """
+    device: Device | None = None
+    for x in arrays:
+        if isinstance(x, Array) and x._device is not device:
+            device = x._device if device is None else join(device, x._device)
+    if device is None:
+        kinds = ", ".join(type(x).__name__ for x in arrays)
+        raise TypeError(f"a ggarray Array is wanted, not {kinds}: see ggarray.asarray")
+    return device
+
+
+def unary(name: str, function: Function, summary: str) -> Unary:
+    """Return the function of one array that applies a NumPy function to its value."""
+
+    def elementwise(x: Array, /) -> Array:
+        return wrap(function(read(x)), x._device)
+
+    return _named(elementwise, name, summary)
+
+
+def binary_of(name: str, ufunc: np.ufunc, summary: str) -> Binary:
+    """Return the function of two arrays, or an array and a scalar, that applies a NumPy ufunc."""
+
+    def elementwise(x1: Any, x2: Any, /) -> Array:
+        return binary(ufunc, x1, x2)
+
+    return _named(elementwise, name, summary)
+
+
+def _named(function: Any, name: str, summary: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "ggarray"
+    function.__doc__ = summary
+    return function

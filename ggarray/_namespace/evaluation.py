@@ -1,0 +1,26 @@
+"""Asking for values, and whether they are there."""
+
+from ggarray._array import Array
+from ggarray._graph.execute import evaluate as _evaluate
+
+
+def evaluate(*arrays: Array) -> None:
+    """Compute pending arrays now, together.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Those that are not pending stay as they are.
+
+    Raises
+    ------
+    BackendError, MemoryError, KeyboardInterrupt
+        The computation failed or was interrupted: all arrays are pending as before.
+    """
+    awaited = (x._awaited() for x in arrays)
+    _evaluate([node for node in awaited if node is not None])
+
+
+def is_pending(x: Array, /) -> bool:
+    """Tell whether the value of `x` has not been computed yet."""
+    return x._awaited() is not None

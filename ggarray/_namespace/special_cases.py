@@ -1,0 +1,83 @@
+"""Functions of NumPy values that follow the standard at arguments where NumPy does not.
+
+The sentences that say "special case" are those of the array API standard 2025.12. Everywhere else
+the functions give what NumPy's of the same name give.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ggarray._storage import Plain
+
+
+def floor_divide(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Plain | None = None,
+    casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "same_kind",
+) -> Any:
+    """Floor of the quotient, which is the quotient where an operand is infinite.
+
+    NumPy gives NaN for ``inf // 3`` and -1 for ``1 // -inf``; the standard inf and -0.
+    """
+    infinite = np.isinf(x1) | np.isinf(x2)
+    if not infinite.any():
+        return np.floor_divide(x1, x2, out=out, casting=casting)
+    with np.errstate(invalid="ignore"):
+        result = np.asarray(np.floor_divide(x1, x2))
+    np.divide(x1, x2, out=result, where=infinite)
+    if out is None:
+        return result
+    np.copyto(out, result, casting=casting)
+    return out
+
+
+def expm1(x: Plain) -> Any:
+    """``exp(x) - 1``; of a complex number that is not finite, or overflows, computed like that.
+
+    NumPy gives NaN for parts that the standard defines there, and -0 for the real part of -0.
+    """
+    if x.dtype.kind != "c":
+        return np.expm1(x)
+    with np.errstate(invalid="ignore", over="ignore"):
+        result = np.asarray(np.expm1(x))
+    result.real[x == 0] = 0.0
+    beyond = ~(np.isfinite(x) & np.isfinite(result))
+    result[beyond] = np.exp(x[beyond]) - 1
+    return result
+
+
+def tanh(x: Plain) -> Any:
+    """Hyperbolic tangent; the imaginary part of that of inf + bj is 0 with the sign of b."""
+    if x.dtype.kind != "c":
+        return np.tanh(x)
+    result = np.asarray(np.tanh(x))
+    flat = np.isinf(x.real) & np.isfinite(x.imag)
+    result.imag[flat] = np.copysign(0, x.imag[flat])
+    return result
+
+
+def tan(x: Plain) -> Any:
+    """Tangent, of a complex number ``-1j * tanh(1j * x)``."""
+    if x.dtype.kind != "c":
+        return np.tan(x)
+    result = np.asarray(np.tan(x))
+    flat = np.isinf(x.imag) & np.isfinite(x.real)
+    result.real[flat] = np.copysign(0, x.real[flat])
+    return result
+
+
+def sign(x: Plain) -> Any:
+    """-1, 0 or 1, or ``x / abs(x)`` of a complex number, which is NaN if a part is NaN."""
+    result = np.asarray(np.sign(x))
+    if x.dtype.kind == "c":
+        result[np.isnan(x)] = complex(np.nan, np.nan)
+        result[x == 0] = 0
+    return result
+
+
+def imag(x: Plain) -> Plain:
+    """Imaginary part, a view; zeros that may be written if `x` is real."""
+    return x.imag if x.dtype.kind == "c" else np.zeros_like(x)

@@ -1,0 +1,1 @@
+"""Block-quantized dtypes: their traits, their values, reference conversions, and GGUF files."""

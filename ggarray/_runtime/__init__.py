@@ -1,0 +1,1 @@
+"""Choices that a user makes: devices, threads, options, plugins."""

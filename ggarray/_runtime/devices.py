@@ -1,0 +1,198 @@
+"""Devices: where products run."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Self
+
+from ggarray._runtime.plugins import CPU, backend_devices
+
+
+class Warning(UserWarning):
+    """Something a user must see; every warning of ggarray is one of these."""
+
+
+class Device(str):
+    """A device: a hashable value, equal to its name.
+
+    Parameters
+    ----------
+    name : str
+        One of ``devices()``.
+
+    Raises
+    ------
+    ValueError
+        No device of this name is there; the message lists those that are.
+    """
+
+    __slots__ = ()
+    _known: "dict[str, Device]" = {}  # noqa: RUF012 (one object a name)
+
+    def __new__(cls, name: str) -> Self:
+        """Return the one object of this name."""
+        device = cls._known.get(name)
+        if device is None:
+            if name not in backend_devices():
+                raise ValueError(
+                    f"unknown device {str(name)!r}; the devices here are"
+                    f" {', '.join(backend_devices())}"
+                )
+            device = cls._known.setdefault(str(name), super().__new__(cls, name))
+        return device  # type: ignore[return-value]  # all are of this class
+
+    def __repr__(self) -> str:
+        return f"ggarray.Device({str(self)!r})"
+
+    def __str__(self) -> str:
+        return str.__str__(self)
+
+    def __getnewargs__(self) -> tuple[str]:
+        return (str(self),)
+
+
+_process: Device | None = None
+_local: ContextVar[Device | None] = ContextVar("ggarray_device", default=None)
+
+
+def devices() -> tuple[Device, ...]:
+    """Return the devices of this machine.
+
+    Returns
+    -------
+    tuple of Device
+        ``cpu``, then ``blas`` and ``blas:<vendor>`` where a vendor's library was found, then those
+        of registered backends.
+    """
+    return tuple(Device(name) for name in _ordered(list(backend_devices())))
+
+
+def _ordered(names: list[str]) -> list[str]:
+    return [CPU, *(name for name in names if name != CPU)]
+
+
+def as_device(device: str | None) -> Device:
+    """Return `device` as a Device, the default one for None.
+
+    Raises
+    ------
+    ValueError
+        An unknown name; the message lists the known.
+    TypeError
+        Neither a device nor a string.
+    """
+    if device is None:
+        return get_default_device()
+    if type(device) is Device:
+        return device
+    if not isinstance(device, str):
+        raise TypeError(f"a device is a ggarray.Device or its name, not {device!r}")
+    return Device(device)
+
+
+def get_default_device() -> Device:
+    """Return the device on which arrays are created unless they name one.
+
+    Returns
+    -------
+    Device
+        What `default_device` or `set_default_device` set, else ``GGARRAY_DEVICE``, else ``blas``
+        where a vendor's library was found, else ``cpu``.
+
+    Raises
+    ------
+    ValueError
+        ``GGARRAY_DEVICE`` names no device that is here.
+    """
+    local = _local.get()
+    if local is not None:
+        return local
+    return _process if _process is not None else _initial()
+
+
+def set_default_device(device: str) -> None:
+    """Set the device on which the process creates arrays from now on.
+
+    Parameters
+    ----------
+    device : Device or str
+        One of ``devices()``.
+
+    Raises
+    ------
+    ValueError
+        An unknown device; the message lists the known.
+    """
+    global _process
+    _process = Device(as_device(device))
+
+
+@contextmanager
+def default_device(device: str) -> Iterator[Device]:
+    """Set the default device within a ``with`` block, for this thread or asyncio task alone.
+
+    Parameters
+    ----------
+    device : Device or str
+        One of ``devices()``.
+
+    Yields
+    ------
+    Device
+        The device now in force.
+
+    Raises
+    ------
+    ValueError
+        An unknown device; the message lists the known.
+    """
+    chosen = as_device(device)
+    token = _local.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _local.reset(token)
+
+
+def _initial() -> Device:
+    global _process
+    name = os.environ.get("GGARRAY_DEVICE")
+    if name is None:
+        _process = Device("blas" if "blas" in backend_devices() else CPU)
+        return _process
+    try:
+        _process = Device(name)
+    except ValueError as error:
+        raise ValueError(f"environment variable GGARRAY_DEVICE: {error}") from None
+    return _process
+
+
+def _host_rank(device: str) -> int | None:
+    """Return the place of a device among those that share the host's arrays; None for others."""
+    if device == CPU:
+        return 0
+    if device == "blas":
+        return 1
+    return 2 if device.startswith("blas:") else None
+
+
+@cache
+def join(a: Device, b: Device) -> Device:
+    """Return the device of an operation on arrays of devices `a` and `b`: the more specific one.
+
+    Raises
+    ------
+    ValueError
+        They do not mix; the message names ``to_device``.
+    """
+    if a is b:
+        return a
+    rank_a, rank_b = _host_rank(a), _host_rank(b)
+    if rank_a is None or rank_b is None or rank_a == rank_b:
+        raise ValueError(
+            f"arrays on devices {str(a)!r} and {str(b)!r} do not mix:"
+            " move one of them with to_device first"
+        )
+    return a if rank_a > rank_b else b

@@ -1,0 +1,148 @@
+"""Options: one documented table, the process's settings, and a context manager."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+_TRUE = {"1": True, "true": True, "on": True, "yes": True}
+_FALSE = {"0": False, "false": False, "off": False, "no": False}
+_SWITCH = {**_TRUE, **_FALSE}
+
+
+def _switch(name: str, value: Any) -> bool:
+    if isinstance(value, str) and value.lower() in _SWITCH:
+        return _SWITCH[value.lower()]
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"option {name} is True or False, not {value!r}")
+
+
+def _count(name: str, value: Any) -> int:
+    try:
+        number = int(value) if isinstance(value, str) else value
+    except ValueError:
+        number = None
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ValueError(f"option {name} is a whole number from 1 up, not {value!r}")
+    return number
+
+
+class Option(NamedTuple):
+    """One row of the table: default, check, environment variable, meaning."""
+
+    default: Any
+    check: Callable[[str, Any], Any]
+    environment: str | None
+    meaning: str
+
+
+OPTIONS: Mapping[str, Option] = MappingProxyType(
+    {
+        "lazy": Option(True, _switch, "GGARRAY_LAZY", "record products instead of computing them"),
+        "max_pending_nodes": Option(
+            10_000, _count, None, "compute everything pending when more nodes wait than this"
+        ),
+        "max_pending_bytes": Option(
+            256 << 20, _count, None, "... or when they keep more unheld memory alive than this"
+        ),
+    }
+)
+
+class Settings(NamedTuple):
+    """A value for each option of the table."""
+
+    lazy: bool
+    max_pending_nodes: int
+    max_pending_bytes: int
+
+
+_process: Settings | None = None
+_local: ContextVar[Mapping[str, Any]] = ContextVar("ggarray_options", default=_NOTHING)
+
+
+def settings() -> Settings:
+    """Return the options in force here."""
+    local = _local.get()
+    process = _process if _process is not None else _read_environment()
+    return process._replace(**local) if local else process
+
+
+def _read_environment() -> Settings:
+    global _process
+    _process = Settings(**{name: _initial(name) for name in OPTIONS})
+    return _process
+
+
+def _initial(name: str) -> Any:
+    option = OPTIONS[name]
+    text = os.environ.get(option.environment) if option.environment else None
+    if text is None:
+        return option.default
+    try:
+        return option.check(name, text)
+    except ValueError as error:
+        raise ValueError(f"environment variable {option.environment}: {error}") from None
+
+
+def _checked(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    for name in chosen:
+        if name not in OPTIONS:
+            raise ValueError(f"unknown option {name!r}; the options are {', '.join(OPTIONS)}")
+    return {name: OPTIONS[name].check(name, value) for name, value in chosen.items()}
+
+
+def get_options() -> dict[str, Any]:
+    """Return the options in force here, by name.
+
+    Returns
+    -------
+    dict
+        A copy; change options with `set_options` or `options`.
+    """
+    return settings()._asdict()
+
+
+def set_options(**chosen: Any) -> None:
+    """Set options for the process.
+
+    Parameters
+    ----------
+    **chosen
+        ``lazy`` (bool, default True): record products instead of computing them at the call;
+        ``max_pending_nodes`` (int, 10,000) and ``max_pending_bytes`` (int, 256 MiB): recording
+        computes everything pending once more nodes wait, or once they keep more memory alive that
+        the program itself no longer holds.
+
+    Raises
+    ------
+    ValueError
+        An unknown name (the message lists the known), or a value out of range; nothing is set.
+    """
+    global _process
+    _process = (_process or _read_environment())._replace(**_checked(chosen))
+
+
+@contextmanager
+def options(**chosen: Any) -> Iterator[None]:
+    """Set options within a ``with`` block, for this thread or asyncio task alone.
+
+    Parameters
+    ----------
+    **chosen
+        As for `set_options`.
+
+    Raises
+    ------
+    ValueError
+        As `set_options`.
+    """
+    token = _local.set({**_local.get(), **_checked(chosen)})
+    try:
+        yield
+    finally:
+        _local.reset(token)

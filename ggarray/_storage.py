@@ -1,0 +1,228 @@
+"""Storage: who still reads or writes a piece of memory.
+
+A Storage is made for a piece of memory when a pending node first reads it, will write it, or when
+the memory is first given out; it lives as long as the memory does. It only keeps books: it never
+computes anything, and it never keeps the memory alive.
+
+A piece of memory is known by its *root*: the NumPy array at the end of the chain of ``base``
+references. What lies behind the root says whose the memory is:
+
+- nothing: NumPy allocated it for an Array, and only Arrays and our own exports see it;
+- ``bytes`` or the map of a GGUF file: constant, nobody writes it, no books are kept;
+- anything else: foreign. Others may write it at any time, so no product of it may wait.
+"""
+
+import mmap
+import sys
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ggarray._graph.node import Node
+
+Plain = np.ndarray[Any, Any]
+
+_CONSTANT_BASES: tuple[Any, ...] = (bytes, mmap.mmap)
+_ndarray = np.ndarray
+
+registry: "dict[int, Storage]" = {}
+"""The Storage of each root that has one, by the root's id."""
+
+writers: "dict[int, Storage]" = {}
+"""Those whose memory a pending node will write. Empty nearly always: readers test that first."""
+
+
+class Storage:
+    """Books of one piece of memory, or of the memory that a pending node will get.
+
+    Attributes
+    ----------
+    root : weak reference or None
+        To the root array; None until the memory exists.
+    readers : dict of weak references to nodes
+        The pending nodes that read this memory; dead references are swept now and then.
+    writer : Node or None
+        The pending node that will write this memory.
+    exports : set of weak references
+        To the exporters that are alive: while there is one, the memory is shared.
+    foreign : bool
+        The memory belongs to somebody else; it is shared for ever.
+    version : int
+        How often the memory has been written; caches of its content are keyed by it.
+    """
+
+    __slots__ = ("_sweep_at", "exports", "foreign", "readers", "root", "version", "writer")
+
+    def __init__(self) -> None:
+        self.root: _Root | None = None
+        self.readers: dict[weakref.ref[Node], None] = {}
+        self.writer: Node | None = None
+        self.exports: set[weakref.ref[_Exporter]] = set()
+        self.foreign = False
+        self.version = 0
+        self._sweep_at = 64
+
+    @property
+    def shared(self) -> bool:
+        """True while somebody outside may read or write the memory at any time."""
+        return self.foreign or bool(self.exports)
+
+    def add_reader(self, node: "weakref.ref[Node]") -> None:
+        """Note that a pending node will read this memory."""
+        self.readers[node] = None
+        if len(self.readers) > self._sweep_at:
+            self.readers = dict.fromkeys(ref for ref in self.readers if ref() is not None)
+            self._sweep_at = 2 * len(self.readers) + 64
+
+    def pending_readers(self) -> "list[Node]":
+        """Return the nodes that still wait to read this memory, oldest first."""
+        nodes = (ref() for ref in self.readers)
+        return [node for node in nodes if node is not None and node.value is None]
+
+    def set_writer(self, node: "Node | None") -> None:
+        """Note which pending node will write this memory; None when it has been written."""
+        assert self.root is not None
+        if node is None:
+            self.version += 1
+            self.writer = None
+            writers.pop(self.root.key, None)
+        else:
+            writers[self.root.key] = self
+            self.writer = node
+
+
+class _Root(weakref.ref[Plain]):
+    """Weak reference to a root array that remembers the array's key in the registry."""
+
+    __slots__ = ("key",)
+
+    key: int
+
+
+def _forget(root: _Root) -> None:
+    """Close the books of memory that has gone; an update of it is not needed any more."""
+    writers.pop(root.key, None)
+    storage = registry.pop(root.key, None)
+    if storage is not None:
+        storage.writer = None
+
+
+def root_of(value: Plain) -> Plain:
+    """Return the array that stands for the memory of `value`."""
+    base = value.base
+    while type(base) is _ndarray:
+        value = base
+        base = value.base
+    return value
+
+
+def is_constant(value: Plain) -> bool:
+    """Tell whether nobody can ever write the memory of `value`."""
+    return type(root_of(value).base) in _CONSTANT_BASES
+
+
+def find(value: Plain) -> Storage | None:
+    """Return the Storage of the memory of `value` if it has one."""
+    return registry.get(id(root_of(value)))
+
+
+def storage_of(value: Plain) -> Storage | None:
+    """Return the Storage of the memory of `value`, made if needed; None for constant memory."""
+    root = value if value.base is None else root_of(value)
+    storage = registry.get(id(root))
+    if storage is not None:
+        return storage
+    base = root.base
+    if type(base) in _CONSTANT_BASES:
+        return None
+    storage = Storage()
+    storage.foreign = base is not None
+    return _bind(storage, root)
+
+
+def adopt(storage: Storage, value: Plain) -> None:
+    """Give `storage`, the books of a pending node, the memory that the node has now got."""
+    known = registry.get(id(root_of(value)))
+    if known is None:
+        _bind(storage, root_of(value))
+    elif known is not storage:
+        for ref in storage.readers:
+            known.add_reader(ref)
+
+
+def _bind(storage: Storage, root: Plain) -> Storage:
+    storage.root = _Root(root, _forget)
+    storage.root.key = id(root)
+    return registry.setdefault(id(root), storage)
+
+
+class _Exporter:
+    """Keeps exported memory alive and, by living, marks it as shared."""
+
+    __slots__ = ("__array_interface__", "__weakref__", "value")
+
+    def __init__(self, value: Plain) -> None:
+        self.value = value
+        self.__array_interface__ = value.__array_interface__
+
+    def view(self) -> Plain:
+        """Return an array of the same memory, whose base is this exporter."""
+        view = np.asarray(self)
+        return view if view.dtype == self.value.dtype else view.view(self.value.dtype)
+
+
+def export(value: Plain) -> Plain:
+    """Return a view of `value` to give out: its memory is shared until the view has died.
+
+    The caller has computed the pending readers and the pending writer of the memory.
+    """
+    storage = storage_of(value)
+    if storage is None:
+        return value.view()
+    exporter = _Exporter(value)
+    storage.exports.add(weakref.ref(exporter, storage.exports.discard))
+    return exporter.view()
+
+
+def borrow(foreign: Plain) -> Plain:
+    """Return a view of an array that somebody else holds, marked as foreign memory."""
+    return _Exporter(foreign).view()
+
+
+def unheld_bytes(values: Iterator[Plain]) -> int:
+    """Return the bytes of the memory of `values` that nothing but their owner keeps alive.
+
+    `values` yields the operands of the pending nodes, each as often as a node holds it. Whether
+    anybody else refers to them is told by reference counts: good enough for a limit on memory,
+    and used for nothing else.
+    """
+    held: Counter[int] = Counter()
+    views: dict[int, Plain] = {}
+    while (value := next(values, None)) is not None:
+        held[id(value)] += 1
+        views[id(value)] = value
+    roots: dict[int, Plain] = {}
+    views_of: Counter[int] = Counter()
+    held_outside: set[int] = set()
+    for key in views:
+        root = id(root_of(views[key]))
+        roots[root] = root_of(views[key])
+        if root != key:
+            views_of[root] += 1
+            if sys.getrefcount(views[key]) - _CALL > held[key] + 1:
+                held_outside.add(root)
+    total = 0
+    for key in roots:
+        inside = held[key] + (key in views) + views_of[key] + 1
+        if key not in held_outside and sys.getrefcount(roots[key]) - _CALL <= inside:
+            total += roots[key].nbytes
+    return total
+
+
+# What sys.getrefcount counts besides the one reference of a container.
+_CONTAINER = [object()]
+_CALL = sys.getrefcount(_CONTAINER[0]) - 1
