@@ -54,11 +54,13 @@ def import_time() -> str:
     """Return the seconds that importing ggarray takes after NumPy's import."""
 
     def seconds(modules: str) -> float:
-        code = f"import time; import numpy; s = time.perf_counter(); {modules}; print(time.perf_counter() - s)"
-        return min(
-            float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
-            for _ in range(7)
+        code = (
+            "import time, numpy; start = time.perf_counter()\n"
+            f"{modules}; print(time.perf_counter() - start)"
         )
+        command = [sys.executable, "-c", code]
+        runs = (subprocess.run(command, capture_output=True, check=True) for _ in range(7))
+        return min(float(run.stdout) for run in runs)
 
     return f"import ggarray after numpy: {seconds('import ggarray') * 1e3:.0f} ms (best of 7)"
 

@@ -11,8 +11,24 @@ from typing import Any
 # A regular install keeps the backends beside the package: they are found from a checkout too.
 __path__ = extend_path(__path__, __name__)
 
-from ggarray import fft as fft
-from ggarray import linalg as linalg
+from numpy import (
+    bool,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+from ggarray import fft as fft, linalg as linalg
 from ggarray._array import Array
 from ggarray._namespace.constants import (
     e,
@@ -85,9 +101,9 @@ from ggarray._namespace.elementwise import (
     less,
     less_equal,
     log,
-    log10,
     log1p,
     log2,
+    log10,
     logaddexp,
     logical_and,
     logical_not,
@@ -218,22 +234,6 @@ from ggarray._runtime.threads import (
 )
 from ggarray._version import __version__
 from ggarray.interface import BackendError
-from numpy import (
-    bool,
-    complex64,
-    complex128,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
 
 __array_api_version__ = "2025.12"
 
@@ -276,8 +276,8 @@ __all__ = [
     "can_cast",
     "ceil",
     "clip",
-    "complex128",
     "complex64",
+    "complex128",
     "concat",
     "conj",
     "copysign",
@@ -320,10 +320,10 @@ __all__ = [
     "iinfo",
     "imag",
     "inf",
+    "int8",
     "int16",
     "int32",
     "int64",
-    "int8",
     "is_pending",
     "isdtype",
     "isfinite",
@@ -336,9 +336,9 @@ __all__ = [
     "linspace",
     "load_gguf",
     "log",
-    "log10",
     "log1p",
     "log2",
+    "log10",
     "logaddexp",
     "logical_and",
     "logical_not",
@@ -410,10 +410,10 @@ __all__ = [
     "tril",
     "triu",
     "trunc",
+    "uint8",
     "uint16",
     "uint32",
     "uint64",
-    "uint8",
     "unique_all",
     "unique_counts",
     "unique_inverse",

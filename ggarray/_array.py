@@ -23,6 +23,7 @@ from ggarray._graph.node import Node
 from ggarray._graph.views import Layout
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.devices import Device, Warning, as_device, get_default_device, join
+from ggarray._special_cases import floor_divide
 from ggarray._storage import Plain, export, find, is_constant, registry, root_of, writers
 from ggarray.interface import Op
 
@@ -37,13 +38,16 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 _PYTHON_SCALARS = frozenset({bool, int, float, complex})
 
 
+Ufunc = Callable[..., Any]
+"""A NumPy ufunc, or a function that is called like one."""
+
 _Operator = Callable[["Array", Any], "Array"]
 
 
-def _forward(ufunc: np.ufunc) -> _Operator:
+def _forward(ufunc: Ufunc) -> _Operator:
     """Return the method for ``self <operator> other``."""
 
-    def forward(self: "Array", other: Any, /) -> "Array":
+    def forward(self: "Array", other: Any, /) -> Any:
         a = self._np
         if a is not None and not writers:
             kind = type(other)
@@ -51,7 +55,7 @@ def _forward(ufunc: np.ufunc) -> _Operator:
                 b = other._np
                 if b is not None and other._device is self._device:
                     return wrap(ufunc(a, b), self._device)
-            elif kind in _PYTHON_SCALARS:
+            elif kind in _PYTHON_SCALARS and a.dtype.kind != "V":
                 return wrap(ufunc(a, other), self._device)
         if not isinstance(other, _OPERANDS):
             return NotImplemented
@@ -60,19 +64,19 @@ def _forward(ufunc: np.ufunc) -> _Operator:
     return forward
 
 
-def _arithmetic(ufunc: np.ufunc) -> tuple[_Operator, _Operator, _Operator]:
+def _arithmetic(ufunc: Ufunc) -> tuple[_Operator, _Operator, _Operator]:
     """Return the methods for an operator, its reflected and its in-place form."""
 
-    def reflected(self: "Array", other: Any, /) -> "Array":
+    def reflected(self: "Array", other: Any, /) -> Any:
         return binary(ufunc, other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
-    def in_place(self: "Array", other: Any, /) -> "Array":
+    def in_place(self: "Array", other: Any, /) -> Any:
         if not isinstance(other, _OPERANDS):
             return NotImplemented
         device = _device_of(self, other)
         if ufunc in _IN_PLACE and isinstance(other, Array) and _update(self, other, device, ufunc):
             return self
-        value = _plain(other)
+        value = _weak(_plain(other), self)
         target = self._write()
         ufunc(target, value, out=target, casting="same_kind")
         return self
@@ -364,7 +368,7 @@ class Array:
 
     def _getitem_of_source(self, key: Any) -> "Array":
         if isinstance(self._source, Blocks):
-            return wrap_blocks(self._source.getitem(plain_key(key)), self._device)
+            return wrap_blocks(self._source[plain_key(key)], self._device)
         node = self._pending()
         if node is not None:
             layout = record.layout_of(node).index(key if isinstance(key, tuple) else (key,))
@@ -385,7 +389,7 @@ class Array:
     __sub__, __rsub__, __isub__ = _arithmetic(np.subtract)
     __mul__, __rmul__, __imul__ = _arithmetic(np.multiply)
     __truediv__, __rtruediv__, __itruediv__ = _arithmetic(np.true_divide)
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic(np.floor_divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic(floor_divide)
     __mod__, __rmod__, __imod__ = _arithmetic(np.remainder)
     __pow__, __rpow__, __ipow__ = _arithmetic(np.power)
     __and__, __rand__, __iand__ = _arithmetic(np.bitwise_and)
@@ -547,7 +551,7 @@ def astype(x: Array, dtype: np.dtype[Any]) -> Array:
     return wrap(x._read().astype(dtype), x._device)
 
 
-def binary(ufunc: np.ufunc, x1: Any, x2: Any) -> Array:
+def binary(ufunc: Ufunc, x1: Any, x2: Any) -> Array:
     """Return ``ufunc(x1, x2)``, of which one may be a scalar; recorded where that is possible."""
     device = _device_of(x1, x2)
     recorded = _RECORDED.get(ufunc)
@@ -555,7 +559,17 @@ def binary(ufunc: np.ufunc, x1: Any, x2: Any) -> Array:
         node = recorded(x1, x2, device)
         if node is not None:
             return wrap_node(node)
-    return wrap(ufunc(_plain(x1), _plain(x2)), device)
+    return wrap(ufunc(_weak(_plain(x1), x2), _weak(_plain(x2), x1)), device)
+
+
+def _weak(value: Any, beside: Any) -> Any:
+    """Return a Python float as the bfloat16 that an array beside it makes of it.
+
+    NumPy does so itself for its own dtypes.
+    """
+    if type(value) is float and isinstance(beside, Array) and beside.dtype.kind == "V":
+        return beside.dtype.type(value)
+    return value
 
 
 def _device_of(x1: Any, x2: Any) -> Device:
@@ -614,16 +628,16 @@ _SCALES: dict[str, tuple[type, ...]] = {
     "c": (int, float, complex),
 }
 
-_RECORDED: dict[np.ufunc, Callable[[Any, Any, Device], Node | None]] = {
+_RECORDED: dict[Ufunc, Callable[[Any, Any, Device], Node | None]] = {
     np.add: _record_sum,
     np.subtract: _record_difference,
     np.multiply: _record_scaling,
 }
 
-_IN_PLACE: dict[np.ufunc, bool] = {np.add: False, np.subtract: True}
+_IN_PLACE: dict[Ufunc, bool] = {np.add: False, np.subtract: True}
 
 
-def _update(x: Array, other: Array, device: Device, ufunc: np.ufunc) -> bool:
+def _update(x: Array, other: Array, device: Device, ufunc: Ufunc) -> bool:
     """Record ``x += other`` (or ``-=``) if one is pending and x's memory may wait; tell whether."""
     b = other._operand()
     node = x._pending()

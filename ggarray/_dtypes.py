@@ -83,7 +83,6 @@ def promote(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
     return np.promote_types(a, b)
 
 
-@cache
 def product_dtype(a: AnyDType, b: AnyDType) -> np.dtype[Any]:
     """Return the dtype of a product of arrays of dtypes `a` and `b`.
 
@@ -95,8 +94,11 @@ def product_dtype(a: AnyDType, b: AnyDType) -> np.dtype[Any]:
     TypeError
         A quantized operand with anything else.
     """
-    if not isinstance(a, QuantizedDType) and not isinstance(b, QuantizedDType):
-        return promote(a, b)
+    if not isinstance(a, QuantizedDType):
+        if a is b:
+            return a
+        if not isinstance(b, QuantizedDType):
+            return promote(a, b)
     for dtype in (a, b):
         if not isinstance(dtype, QuantizedDType) and not is_real_floating(dtype):
             raise TypeError(

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Plain = np.ndarray[Any, Any]
 
-_CONSTANT_BASES: tuple[Any, ...] = (bytes, mmap.mmap)
 _ndarray = np.ndarray
 
 registry: "dict[int, Storage]" = {}
@@ -122,7 +121,14 @@ def root_of(value: Plain) -> Plain:
 
 def is_constant(value: Plain) -> bool:
     """Tell whether nobody can ever write the memory of `value`."""
-    return type(root_of(value).base) in _CONSTANT_BASES
+    return _never_written(root_of(value).base)
+
+
+def _never_written(base: Any) -> bool:
+    """Tell whether what lies behind a root is ``bytes``, or the map of a GGUF file."""
+    if type(base) is memoryview:
+        base = base.obj if base.readonly else None
+    return type(base) in (bytes, mmap.mmap)
 
 
 def find(value: Plain) -> Storage | None:
@@ -137,7 +143,7 @@ def storage_of(value: Plain) -> Storage | None:
     if storage is not None:
         return storage
     base = root.base
-    if type(base) in _CONSTANT_BASES:
+    if base is not None and _never_written(base):
         return None
     storage = Storage()
     storage.foreign = base is not None

@@ -9,9 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from ggarray._array import Array, astype, wrap
-from ggarray._array import matmul as _matmul
-from ggarray._array import outer as _outer
+from ggarray._array import Array, astype, matmul as _matmul, outer as _outer, wrap
 from ggarray._dtypes import promote, to_dtype
 from ggarray._namespace._calls import device_of, narrow, read, read_wide
 from ggarray._namespace.decompositions import (

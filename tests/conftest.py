@@ -9,7 +9,7 @@ import ggarray as xp
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from doubles import NumpyRegistry  # noqa: E402
+from doubles import NumpyRegistry
 
 REGISTRY = NumpyRegistry()
 xp.register_backend(REGISTRY)

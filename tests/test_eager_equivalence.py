@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from random_programs import Mismatch, Program
+from random_programs import MismatchError, Program
 
 import ggarray as xp
 from ggarray import _storage
@@ -115,7 +115,7 @@ def test_planted_faults_are_found(monkeypatch, fault):
     for seed in range(200):
         try:
             Program(seed, "cpu").run(60)
-        except Mismatch:
+        except MismatchError:
             found += 1
         except (LookupError, TypeError, ValueError):  # the books are so wrong that evaluation trips
             continue

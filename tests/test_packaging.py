@@ -74,7 +74,15 @@ def test_wheel_imports_from_anywhere(distributions, tmp_path):
 
 def test_no_compiler_gives_one_sentence(tmp_path):
     done = subprocess.run(
-        [sys.executable, "setup.py", "build_ext", "--build-lib", tmp_path, "--build-temp", tmp_path],
+        [
+            sys.executable,
+            "setup.py",
+            "build_ext",
+            "--build-lib",
+            tmp_path,
+            "--build-temp",
+            tmp_path,
+        ],
         cwd=ROOT,
         env={**os.environ, "CC": "/bin/false"},
         capture_output=True,
@@ -88,9 +96,7 @@ def test_no_compiler_gives_one_sentence(tmp_path):
 
 def test_kernels_of_another_version_are_refused():
     script = (
-        "import ggarray._version as v; v.__version__ = '0.0.0'\n"
-        "import ggarray as xp\n"
-        "xp.ones(3)\n"
+        "import ggarray._version as v; v.__version__ = '0.0.0'\nimport ggarray as xp\nxp.ones(3)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False

@@ -112,7 +112,7 @@ class BlasBackend(Backend):
         for start in range(0, length, width):
             part = slice(start, min(start + width, length))
             key = (..., part, slice(None)) if on_left else (..., part)
-            blocks = weights if width >= length else weights.getitem(key)
+            blocks = weights if width >= length else weights[key]
             panel = self._work_memory(blocks)
             left, right = (panel, b) if on_left else (a, panel)
             status = kernels.to_float(blocks, panel, self.n_threads)

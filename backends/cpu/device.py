@@ -22,14 +22,17 @@ def _out_prod(kernel: Kernel, n_threads: int) -> int:
     return kernels.out_prod(a[:, 0], b[:, 0], kernel.out, n_threads)
 
 
-def _decode(kernel: Kernel, n_threads: int) -> int:
-    return kernels.to_float(kernel.operands[0], kernel.out, n_threads)
+def _copy(kernel: Kernel, n_threads: int) -> int:
+    (source,) = kernel.operands
+    if isinstance(kernel.out, Blocks):
+        return kernels.from_float(source, kernel.out, n_threads)
+    return kernels.to_float(source, kernel.out, n_threads)
 
 
 _COMPUTE: dict[Op, Callable[[Kernel, int], int]] = {
     Op.MATMUL: _matmul,
     Op.OUT_PROD: _out_prod,
-    Op.COPY: _decode,
+    Op.COPY: _copy,
 }
 
 
@@ -61,9 +64,10 @@ class CpuDevice(BackendDevice):
         return host_memory()
 
     def supports_op(self, node: Kernel) -> bool:
-        """Tell whether the node is a product of dtypes with kernels, or decodes blocks."""
+        """Tell whether the node is a product of dtypes with kernels, or quantizes or decodes."""
         if node.op is Op.COPY:
-            return isinstance(node.operands[0], Blocks) and node.out.dtype == "float32"
+            quantized = [isinstance(each, Blocks) for each in (*node.operands, node.out)]
+            return sum(quantized) == 1
         return node.op in _COMPUTE and kernels.supported(node.out.dtype)
 
     def init_backend(self, params: str = "") -> CpuBackend:

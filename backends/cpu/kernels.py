@@ -338,41 +338,38 @@ def to_float(x: _Array | Blocks, out: _Array, n_threads: int = 1) -> int:
     )
 
 
-def from_float(x: _Array, dtype: QuantizedDType, n_threads: int = 1) -> _Array:
+def from_float(x: _Array, out: Blocks, n_threads: int = 1) -> int:
     """Quantize along the last axis, as ggml's reference quantizers do, byte for byte.
 
     Parameters
     ----------
     x : numpy.ndarray of float32
         C-contiguous and finite; its last axis is a multiple of the block.
-    dtype : QuantizedDType
+    out : Blocks
+        Of x's shape, blocked along the last axis and C-contiguous; nobody has seen it yet, so
+        that it is filled although blocks are read-only to everybody else.
     n_threads : int
         At most so many threads, the caller among them.
 
     Returns
     -------
-    numpy.ndarray of uint8
-        The blocks, of shape ``(*x.shape[:-1], blocks, dtype.block_bytes)``.
+    int
+        0 success, 1 a dtype without a quantizer, 3 aborted.
 
     Raises
     ------
-    TypeError
-        `dtype` has no quantizer here, or `x` is not float32.
     ValueError
-        `x` is not C-contiguous, or its last axis is no multiple of the block.
-    KeyboardInterrupt
-        `set_abort` ended it.
+        The layouts are not as above.
     """
-    if not supported(dtype) or x.dtype != np.float32:
-        raise TypeError(f"no quantizer from {x.dtype} to {dtype}")
-    blocks, rest = divmod(x.shape[-1], dtype.block_size)
-    if rest or not x.flags.c_contiguous:
+    if not supported(out.dtype) or x.dtype != np.float32:
+        return _FAILED
+    if x.shape != out.shape or not (x.flags.c_contiguous and out.data.flags.c_contiguous):
         raise ValueError(
-            f"quantizing to {dtype} needs C-contiguous rows of whole blocks of "
-            f"{dtype.block_size}, not shape {x.shape} with strides {x.strides}"
+            f"quantizing to {out.dtype} needs C-contiguous rows of the same shape, not {x.shape}"
+            f" with strides {x.strides} and {out.shape} with {out.data.strides}"
         )
-    out = np.empty((*x.shape[:-1], blocks, dtype.block_bytes), np.uint8)
     source = ffi.cast("float *", _from_buffer(x))
-    if lib.gg_from_float(dtype.type_id, source, _from_buffer(out), x.size, n_threads):
-        raise KeyboardInterrupt("quantizing was aborted")
-    return out
+    status: int = lib.gg_from_float(
+        out.dtype.type_id, source, _from_buffer(out.data), x.size, n_threads
+    )
+    return status

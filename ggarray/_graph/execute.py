@@ -55,11 +55,12 @@ def _run(steps: Iterable[Step]) -> dict[Node, Value]:
 
 def _compute(node: Node, operands: Iterable[Any], step: Step | None) -> Value:
     """Return the value of a node whose operands have been computed, in fresh memory."""
-    operands = [_value(operand) for operand in operands]
+    values = [_value(operand) for operand in operands]
     if node.op not in PRODUCTS:
-        return _ON_HOST[node.op](node, operands, _spare(node, operands, step))
+        return _ON_HOST[node.op](node, values, _spare(node, values, step))
     out = np.empty(node.shape, node.dtype)
-    kernel = _kernel(node, *operands, out)
+    a, b = values
+    kernel = _kernel(node, a, b, out)
     device = choose_for(kernel, node.device) if step is None or step.device is None else step.device
     products.run(kernel, device, get_num_threads())
     return out

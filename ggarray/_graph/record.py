@@ -35,9 +35,7 @@ def matmul(a: Operand, b: Operand, device: Device) -> Node:
         Dtypes that have no product.
     """
     shape_a, shape_b = a.shape, b.shape
-    dtype = a.dtype
-    if dtype is not b.dtype or type(a) is Blocks:
-        dtype = product_dtype(dtype, b.dtype)
+    dtype = product_dtype(a.dtype, b.dtype)
     if len(shape_a) == 2 and len(shape_b) == 2 and shape_a[1] == shape_b[0]:
         shape = (shape_a[0], shape_b[1])
         return _add(Node(Op.MATMUL, (a, b), shape, dtype, device, shape))
@@ -172,7 +170,7 @@ def _add(node: Node) -> Node:
                 continue
             if not storage.readers:
                 new_bytes += operand.nbytes
-            if (storage.foreign or storage.exports) and operand.flags.writeable:
+            if storage.foreign or storage.exports:
                 may_wait = False
         elif type(operand) is Node:
             storage = operand.books()

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ggarray._array import Array, binary, wrap
+from ggarray._array import Array, Ufunc, binary, wrap
 from ggarray._dtypes import is_half
 from ggarray._runtime.devices import Device, join
 from ggarray._storage import Plain
@@ -77,20 +77,21 @@ def unary(name: str, function: Function, summary: str) -> Unary:
     def elementwise(x: Array, /) -> Array:
         return wrap(function(read(x)), x._device)
 
-    return _named(elementwise, name, summary)
+    _name(elementwise, name, summary)
+    return elementwise
 
 
-def binary_of(name: str, ufunc: np.ufunc, summary: str) -> Binary:
+def binary_of(name: str, ufunc: Ufunc, summary: str) -> Binary:
     """Return the function of two arrays, or an array and a scalar, that applies a NumPy ufunc."""
 
     def elementwise(x1: Any, x2: Any, /) -> Array:
         return binary(ufunc, x1, x2)
 
-    return _named(elementwise, name, summary)
+    _name(elementwise, name, summary)
+    return elementwise
 
 
-def _named(function: Any, name: str, summary: str) -> Any:
+def _name(function: Any, name: str, summary: str) -> None:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "ggarray"
     function.__doc__ = summary
-    return function

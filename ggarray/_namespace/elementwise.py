@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from ggarray import _special_cases as special_cases
 from ggarray._array import Array, negative as _negative, wrap
-from ggarray._namespace import special_cases
 from ggarray._namespace._calls import binary_of, device_of, read, unary
 from ggarray._storage import Plain
 
@@ -65,7 +65,7 @@ divide = binary_of("divide", np.divide, "Quotient, floating also for integers.")
 equal = binary_of("equal", np.equal, "Whether elements are equal; NaN is not equal to NaN.")
 floor_divide = binary_of(
     "floor_divide",
-    special_cases.floor_divide,  # type: ignore[arg-type]  # called like a ufunc
+    special_cases.floor_divide,
     "Floor of the quotient, which is the quotient itself where an operand is infinite.",
 )
 greater = binary_of("greater", np.greater, "Whether x1 is greater than x2.")

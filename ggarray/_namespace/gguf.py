@@ -15,11 +15,11 @@ class GGUFArrays(Mapping[str, Array]):
 
     Attributes
     ----------
-    metadata : dict
+    metadata : mapping
         The file's key-value pairs: Python scalars and strings, lists of strings, NumPy arrays.
     """
 
-    def __init__(self, arrays: dict[str, Array], metadata: dict[str, Any]) -> None:
+    def __init__(self, arrays: dict[str, Array], metadata: Mapping[str, Any]) -> None:
         self._arrays = arrays
         self.metadata = metadata
 

@@ -77,7 +77,7 @@ def tensordot(
     lengths2 = tuple(x2.shape[axis] for axis in axes2)
     if lengths1 != lengths2:
         raise ValueError(
-            f"tensordot: axes {axes1} of shape {x1.shape} and {axes2} of {x2.shape} differ in length"
+            f"tensordot: lengths of axes {axes1} of {x1.shape} and {axes2} of {x2.shape} differ"
         )
     kept1 = tuple(axis for axis in range(x1.ndim) if axis not in axes1)
     kept2 = tuple(axis for axis in range(x2.ndim) if axis not in axes2)
@@ -140,5 +140,3 @@ def _axis_last(x: Array, axis: int) -> Array:
     if at == x.ndim - 1:
         return x
     return permute(x, (*(each for each in range(x.ndim) if each != at), at))
-
-

@@ -52,7 +52,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     return wrap(np.concatenate([read(x) for x in arrays], axis=axis), device)
 
 
-def expand_dims(x: Array, /, *, axis: int | tuple[int, ...]) -> Array:
+def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     """View of `x` with a new axis of length 1 at each place of `axis` in the result.
 
     Raises
@@ -62,7 +62,8 @@ def expand_dims(x: Array, /, *, axis: int | tuple[int, ...]) -> Array:
     ValueError
         A place is named twice.
     """
-    places = sorted(normalize_axis_tuple(axis, x.ndim + (1 if isinstance(axis, int) else len(axis))))
+    new = 1 if isinstance(axis, int) else len(axis)
+    places = sorted(normalize_axis_tuple(axis, x.ndim + new))
 
     def insert(layout: Layout) -> Layout:
         for place in places:
@@ -170,7 +171,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts of `x` along an axis, without it."""
+    """Return the parts of `x` along an axis, without it."""
     at = normalize_axis_index(axis, x.ndim)
     before = (slice(None),) * at
     return tuple(x[(*before, index)] for index in range(x.shape[at]))
@@ -198,4 +199,3 @@ def _blocks_of(arrays: Sequence[Array]) -> list[Blocks] | None:
     if sources and all(isinstance(source, Blocks) for source in sources):
         return sources  # type: ignore[return-value]  # as just checked
     return None
-

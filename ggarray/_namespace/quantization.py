@@ -1,6 +1,5 @@
 """Quantized arrays: to and from floating dtypes, to and from bytes."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 

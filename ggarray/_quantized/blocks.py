@@ -168,7 +168,7 @@ class Blocks:
             raise ValueError(f"axes {tuple(axes)} do not permute shape {self.shape}")
         return self._like(self._data.transpose(*order, self.ndim), order.index(self._axis))
 
-    def getitem(self, key: Any) -> Self:
+    def __getitem__(self, key: Any) -> Self:
         """Return ``self[key]`` as NumPy defines it, for keys that leave blocks whole.
 
         Unblocked axes take integers, slices, and arrays of integers or booleans; the blocked axis
@@ -197,7 +197,7 @@ class Blocks:
             An index is out of range or no integer, or there is no such axis.
         """
         axis = normalize_axis_index(axis, self.ndim)
-        return self.getitem((slice(None),) * axis + (np.asarray(indices),))
+        return self[(slice(None),) * axis + (np.asarray(indices),)]
 
     def reshape(self, shape: Sequence[int]) -> Self:
         """Return the same elements in row-major order with another shape; one length may be -1.

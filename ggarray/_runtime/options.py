@@ -53,6 +53,7 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
     }
 )
 
+
 class Settings(NamedTuple):
     """A value for each option of the table."""
 

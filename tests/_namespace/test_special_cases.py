@@ -178,7 +178,7 @@ def test_floor_divide_is_the_floor_of_the_quotient(a, b, expected, dtype):
 
 
 def test_floor_divide_writes_to_out_only_what_its_dtype_takes():
-    from ggarray._namespace import special_cases
+    from ggarray import _special_cases as special_cases
 
     out = np.array([inf, 7.0], np.float32)
     assert special_cases.floor_divide(out, np.array(2.0), out=out) is out

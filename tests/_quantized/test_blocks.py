@@ -232,22 +232,22 @@ class TestGetitem:
     @pytest.mark.parametrize("key", KEYS_LAST, ids=repr)
     def test_blocked_last(self, key: Any) -> None:
         blocks = make((3, 4, 64))
-        same(blocks.getitem(key), decode(blocks)[key])
+        same(blocks[key], decode(blocks)[key])
 
     @pytest.mark.parametrize("key", KEYS_MIDDLE, ids=repr)
     def test_blocked_in_the_middle(self, key: Any) -> None:
         blocks = make((3, 64, 4), 1)
-        same(blocks.getitem(key), decode(blocks)[key])
+        same(blocks[key], decode(blocks)[key])
 
     @pytest.mark.parametrize("key", KEYS_FIRST, ids=repr)
     def test_blocked_first(self, key: Any) -> None:
         blocks = make((64, 3, 4), 0)
-        same(blocks.getitem(key), decode(blocks)[key])
+        same(blocks[key], decode(blocks)[key])
 
     @pytest.mark.parametrize("key", [1, (..., slice(32, 64)), (slice(None, None, -1), None)])
     def test_basic_keys_give_views(self, key: Any) -> None:
         blocks = make((3, 4, 64))
-        assert np.shares_memory(blocks.getitem(key).data, blocks.data)
+        assert np.shares_memory(blocks[key].data, blocks.data)
 
     @pytest.mark.parametrize(
         "last",
@@ -256,11 +256,11 @@ class TestGetitem:
     )
     def test_keys_that_cut_blocks(self, last: Any) -> None:
         with pytest.raises(TypeError, match=r"axis 2 of shape \(3, 4, 64\).*dequantize"):
-            make((3, 4, 64)).getitem((..., last))
+            make((3, 4, 64))[..., last]
 
     def test_a_mask_over_blocks(self) -> None:
         with pytest.raises(TypeError, match="dequantize"):
-            make((2, 32)).getitem(np.ones((2, 32), np.bool_))
+            make((2, 32))[np.ones((2, 32), np.bool_)]
 
     @pytest.mark.parametrize(
         "key",
@@ -283,7 +283,7 @@ class TestGetitem:
     def test_keys_that_are_wrong_for_any_array(self, key: Any) -> None:
         blocks = make((3, 4, 64))
         with pytest.raises(IndexError):
-            blocks.getitem(key)
+            blocks[key]
 
 
 class TestTake:
@@ -373,7 +373,7 @@ class TestJoin:
     @pytest.mark.parametrize("axis", [0, 1, -2])
     def test_concat(self, axis: int) -> None:
         blocks = make((3, 3, 64))
-        parts = [blocks, blocks.getitem((slice(None),) * (axis % 3) + (slice(1),))]
+        parts = [blocks, blocks[(slice(None),) * (axis % 3) + (slice(1),)]]
         same(concat(parts, axis), np.concatenate([decode(x) for x in parts], axis))
 
     @pytest.mark.parametrize("blocked", [0, 1])

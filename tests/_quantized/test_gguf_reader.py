@@ -14,8 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from gguf_files import array, forged, pair, string, tensor
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ggarray._quantized.blocks import Blocks
 from ggarray._quantized.gguf_reader import TENSOR_DTYPES, GGUFError, GGUFFile, read_gguf

@@ -5,8 +5,7 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ggarray._quantized.blocks import Blocks

@@ -114,7 +114,7 @@ static void tile_task(void *arg, int slot, int64_t begin, int64_t end)
 static void divide_columns(gemm_step *s, int n_threads)
 {
     int64_t down = gg_divide_up(s->rows, s->plan->row_block);
-    int64_t across = n_threads == 1 ? 1 : gg_divide_up(4 * n_threads, down);
+    int64_t across = n_threads == 1 ? 1 : gg_divide_up(8 * n_threads, down);
     across = gg_larger(1, gg_smaller(across, s->columns / MIN_TILE_COLUMNS));
     s->tile_columns = gg_even_block(s->columns, gg_divide_up(s->columns, across), s->plan->compute->nr);
     s->tiles_across = gg_divide_up(s->columns, s->tile_columns);

@@ -6,8 +6,7 @@ import pytest
 
 from ggarray._quantized.blocks import Blocks
 from ggarray._quantized.traits import q8_0
-from ggarray.backends.cpu import device as cpu_device
-from ggarray.backends.cpu import kernels, registry
+from ggarray.backends.cpu import device as cpu_device, kernels, registry
 from ggarray.interface import DeviceType, Kernel, Op, Status, Tensor
 
 
