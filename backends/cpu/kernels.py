@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ggarray._quantized.blocks import Blocks
-from ggarray._quantized.traits import QuantizedDType
+from ggarray._quantized.traits import BY_TYPE_ID
 from ggarray._version import __version__
 from ggarray.backends.cpu._kernels import ffi, lib
 
@@ -64,7 +64,9 @@ else:
     _CODES[np.dtype(_bfloat16)] = lib.GG_BF16
 
 _BF16: int = lib.GG_BF16
+_FLOAT32 = np.dtype(np.float32)
 _DECODED = frozenset({lib.GG_F16, _BF16})
+_BLOCKED = frozenset(q for q in BY_TYPE_ID.values() if lib.gg_block_size(q.type_id))
 
 
 def _select_isa() -> None:
@@ -110,9 +112,7 @@ def supported(dtype: Any) -> bool:
     ----------
     dtype : numpy.dtype or QuantizedDType
     """
-    if isinstance(dtype, QuantizedDType):
-        return bool(lib.gg_block_size(dtype.type_id))
-    return dtype in _CODES
+    return dtype in _CODES or dtype in _BLOCKED
 
 
 def set_abort(on: bool) -> None:
@@ -162,32 +162,43 @@ def matmul(a: _Array | Blocks, b: _Array | Blocks, out: _Array, n_threads: int =
     ValueError
         At the first use: GGARRAY_CPU_ISA is wrong.
     """
-    if out.ndim != 2 or isinstance(a, Blocks) or isinstance(b, Blocks):
-        return _matmul_general(a, b, out, n_threads)
     dtype = out.dtype
     code = _CODES.get(dtype)
-    if code is None or a.dtype != dtype or b.dtype != dtype:
+    if code is None:
         return _FAILED
-    if code == _BF16:  # has no buffer protocol
-        a, b, out = a.view(np.uint16), b.view(np.uint16), out.view(np.uint16)
-    m, k = a.shape
-    n = out.shape[1]
-    a_row, a_column = a.strides
-    b_row, b_column = b.strides
-    out_row, out_column = out.strides
-    size = dtype.itemsize
+    for x in (a, b):
+        if x.dtype is not dtype and not _computes_in(x, dtype):
+            return _FAILED
+    if out.ndim != 2:
+        return _matmul_of_batch(a, b, out, code, n_threads)
+    if code == _BF16:
+        out = out.view(np.uint16)
+    m, n = out.shape
+    a_pointer, a_type, a_axis, a_row, a_column = _matrix(a, code)
+    b_pointer, b_type, b_axis, b_row, b_column = _matrix(b, code)
     status: int = _matmul_2d(
-        code,
-        _from_buffer(a) if a_column == size and a_row == k * size else _pointer(a),
-        _from_buffer(b) if b_column == size and b_row == n * size else _pointer(b),
-        _from_buffer(out) if out_column == size and out_row == n * size else _pointer(out),
-        m, n, k, a_row, a_column, b_row, b_column, out_row,
+        a_pointer, a_type, a_axis,
+        b_pointer, b_type, b_axis,
+        _pointer(out), code, m, n, a.shape[1],
+        a_row, a_column, b_row, b_column, out.strides[0],
         n_threads,
     )  # fmt: skip
     if status == _NO_ISA:
         _select_isa()
         return matmul(a, b, out, n_threads)
     return status
+
+
+def _matrix(x: _Array | Blocks, code: int) -> tuple[Any, int, int, int, int]:
+    """Return address, type, blocked axis (from the end), row stride and column stride."""
+    if type(x) is Blocks:
+        data = x.data
+        row, column, _ = data.strides
+        return _pointer(data), x.dtype.type_id, x.axis - 2, row, column
+    if code == _BF16:  # has no buffer protocol
+        x = x.view(np.uint16)
+    row, column = x.strides
+    return _pointer(x), code, 0, row, column
 
 
 def _bytes_of(x: _Array | Blocks) -> _Array:
@@ -197,19 +208,25 @@ def _bytes_of(x: _Array | Blocks) -> _Array:
     return x.view(np.uint16) if _CODES[x.dtype] == _BF16 else x
 
 
-def _operand(x: _Array | Blocks) -> list[int]:
-    """Return type, blocked axis, row stride and column stride, as gg_matmul takes an operand."""
-    strides = _bytes_of(x).strides[-2:]
+def _operand(x: _Array | Blocks, code: int, batch: int) -> tuple[Any, list[int], list[int]]:
+    """Return how gg_matmul takes an operand of a product with `batch` leading axes.
+
+    That is its address; type, blocked axis (from the end), row stride and column stride; and the
+    strides along the batch axes, 0 where it is broadcast.
+    """
     if isinstance(x, Blocks):
-        return [x.dtype.type_id, x.axis - x.ndim, *strides]
-    return [_CODES[x.dtype], 0, *strides]
-
-
-def _batch_strides(x: _Array | Blocks, batch: tuple[int, ...]) -> list[int]:
-    """Return x's strides along the axes of `batch`, 0 where it is broadcast."""
-    strides = _bytes_of(x).strides[:-2]
-    own = [0 if length == 1 else step for length, step in zip(x.shape, strides, strict=False)]
-    return [0] * (len(batch) - len(own)) + own
+        data = x.data
+        strides = data.strides[:-1]
+        kind = [x.dtype.type_id, x.axis - len(strides)]
+    else:
+        data = x if code != _BF16 else x.view(np.uint16)
+        strides = data.strides
+        kind = [code, 0]
+    leading = len(strides) - 2
+    shape = x.shape
+    steps = [0] * (batch - leading)
+    steps += [0 if shape[axis] == 1 else strides[axis] for axis in range(leading)]
+    return _pointer(data), [*kind, *strides[leading:]], steps
 
 
 def _decoded_if_batch_is_blocked(x: _Array | Blocks, n_threads: int) -> _Array | Blocks:
@@ -223,33 +240,29 @@ def _decoded_if_batch_is_blocked(x: _Array | Blocks, n_threads: int) -> _Array |
 
 def _computes_in(x: _Array | Blocks, dtype: np.dtype[Any]) -> bool:
     if isinstance(x, Blocks):
-        return dtype == np.float32 and supported(x.dtype)
-    return bool(x.dtype == dtype)
+        return dtype == _FLOAT32 and supported(x.dtype)
+    return x.dtype == dtype
 
 
-def _matmul_general(a: _Array | Blocks, b: _Array | Blocks, out: _Array, n_threads: int) -> int:
-    """Compute products with batch axes or Blocks; see `matmul`."""
-    dtype = out.dtype
-    if dtype not in _CODES or not (_computes_in(a, dtype) and _computes_in(b, dtype)):
-        return _FAILED
-    if lib.gg_isa_name() == ffi.NULL:
-        _select_isa()
+def _matmul_of_batch(
+    a: _Array | Blocks, b: _Array | Blocks, out: _Array, code: int, n_threads: int
+) -> int:
+    """Compute products with batch axes; see `matmul`."""
     a = _decoded_if_batch_is_blocked(a, n_threads)
     b = _decoded_if_batch_is_blocked(b, n_threads)
-    batch = out.shape[:-2]
-    parameters = [*out.shape[-2:], a.shape[-1], _CODES[dtype], out.strides[-2], len(batch)]
-    parameters += [*_operand(a), *_operand(b), *batch]
-    for x in (a, b, out):
-        parameters += _batch_strides(x, batch)
-    return int(
-        lib.gg_matmul(
-            _pointer(_bytes_of(a)),
-            _pointer(_bytes_of(b)),
-            _pointer(_bytes_of(out)),
-            ffi.new("int64_t[]", parameters),
-            n_threads,
-        )
+    *batch, m, n = out.shape
+    a_pointer, a_layout, a_steps = _operand(a, code, len(batch))
+    b_pointer, b_layout, b_steps = _operand(b, code, len(batch))
+    out_pointer, (_, _, out_row, _), out_steps = _operand(out, code, len(batch))
+    sizes = [m, n, a.shape[-1], code, out_row, len(batch)]
+    parameters = [*sizes, *a_layout, *b_layout, *batch, *a_steps, *b_steps, *out_steps]
+    status: int = lib.gg_matmul(
+        a_pointer, b_pointer, out_pointer, ffi.new("int64_t[]", parameters), n_threads
     )
+    if status == _NO_ISA:
+        _select_isa()
+        return _matmul_of_batch(a, b, out, code, n_threads)
+    return status
 
 
 def out_prod(a: _Array, b: _Array, out: _Array, n_threads: int = 1) -> int:

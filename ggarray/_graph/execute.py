@@ -166,7 +166,7 @@ _ON_HOST: dict[Op, Callable[[Node, list[Any], Plain | None], Plain]] = {
 
 def _spare(node: Node, operands: list[Any], step: Step | None) -> Plain | None:
     """Return the memory of an operand that nothing needs after this step, if it fits the value."""
-    if step is None or node.op is Op.VIEW:
+    if step is None or not step.last_use or node.op is Op.VIEW:
         return None
     for operand, value in zip(node.operands, operands, strict=True):
         if (

@@ -1,7 +1,6 @@
 """Scheduling: which nodes must be computed, in which order, by whom. A plan is data."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ggarray._graph.node import Destination, Node
@@ -44,31 +43,20 @@ class Plan(NamedTuple):
 
 def pending_order(targets: Sequence[Node]) -> list[Node]:
     """Return the pending nodes that `targets` need and are, each after its operands."""
-    if len(targets) == 1 and not any(map(is_pending, targets[0].operands)):
-        return [target for target in targets if target.value is None]
     order: list[Node] = []
-    seen: set[Node] = set()
-    stack: list[tuple[Node, Iterator[Node]]] = []
-    for target in targets:
-        if target.value is not None or target in seen:
+    done: set[Node] = set()
+    stack = [target for target in reversed(targets) if target.value is None]
+    while stack:
+        node = stack[-1]
+        waiting = [each for each in node.operands if is_pending(each) and each not in done]
+        if waiting and node not in done:
+            stack += reversed(waiting)  # the first operand first, its own operands before it
             continue
-        seen.add(target)
-        stack.append((target, _pending_operands(target)))
-        while stack:
-            node, operands = stack[-1]
-            for operand in operands:
-                if operand not in seen:
-                    seen.add(operand)
-                    stack.append((operand, _pending_operands(operand)))
-                    break
-            else:
-                order.append(node)
-                stack.pop()
+        stack.pop()
+        if node not in done:
+            done.add(node)
+            order.append(node)
     return order
-
-
-def _pending_operands(node: Node) -> Iterator[Node]:
-    return (operand for operand in node.operands if is_pending(operand))
 
 
 def is_pending(operand: Any) -> bool:
@@ -78,17 +66,16 @@ def is_pending(operand: Any) -> bool:
 
 def schedule(order: list[Node]) -> Plan:
     """Return the plan for pending nodes, given each after its operands."""
-    uses = Counter(operand for node in order for operand in node.operands if is_pending(operand))
+    last_reader = {each: node for node in order for each in node.operands if is_pending(each)}
     planned = set(order)
     steps = []
     for node in order:
-        last_use = []
-        for operand in node.operands:
-            if is_pending(operand):
-                uses[operand] -= 1
-                if not uses[operand] and not _needed_after(operand, planned):
-                    last_use.append(operand)
-        steps.append(Step(node, choose(node) if node.op in PRODUCTS else None, tuple(last_use)))
+        last_use = tuple(
+            each
+            for each in {each for each in node.operands if is_pending(each)}
+            if last_reader[each] is node and not _needed_after(each, planned)
+        )
+        steps.append(Step(node, choose(node) if node.op in PRODUCTS else None, last_use))
     return Plan(tuple(steps))
 
 
@@ -102,6 +89,9 @@ def _needed_after(node: Node, planned: set[Node]) -> bool:
 
 def choose(node: Node) -> BackendDevice:
     """Return who computes a product that has not all its operands yet."""
+    preferred, cpu = candidates(node.device)
+    if not preferred:
+        return cpu
     operands = tuple(_expected(operand, node) for operand in node.operands)
     out = Tensor(node.params or node.shape, node.dtype, node.strides)
     if node.op is Op.MATMUL:

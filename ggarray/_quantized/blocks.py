@@ -49,11 +49,12 @@ class Blocks:
         `data` is not of uint8.
     """
 
-    __slots__ = ("_axis", "_data", "_dtype")
+    __slots__ = ("_axis", "_data", "_dtype", "_shape")
 
     _axis: int
     _data: _Bytes
     _dtype: QuantizedDType
+    _shape: tuple[int, ...]
 
     def __init__(self, data: _Bytes, dtype: QuantizedDType, axis: int = -1) -> None:
         if data.dtype != np.uint8:
@@ -69,6 +70,9 @@ class Blocks:
         self._data.flags.writeable = False
         self._dtype = dtype
         self._axis = normalize_axis_index(axis, data.ndim - 1)
+        lengths = list(data.shape[:-1])
+        lengths[self._axis] *= dtype.block_size
+        self._shape = tuple(lengths)
 
     @classmethod
     def from_bytes(cls, data: Any, dtype: QuantizedDType, shape: Sequence[int]) -> Self:
@@ -127,9 +131,7 @@ class Blocks:
     @property
     def shape(self) -> tuple[int, ...]:
         """The logical shape, in elements."""
-        lengths = list(self._data.shape[:-1])
-        lengths[self._axis] *= self._dtype.block_size
-        return tuple(lengths)
+        return self._shape
 
     @property
     def size(self) -> int:

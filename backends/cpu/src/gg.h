@@ -46,14 +46,14 @@ const char *gg_isa_name(void);
 /* The i-th instruction set that this build and machine have, NULL after the last. */
 const char *gg_usable_isa(int i);
 
-/* out[m, n] = a[m, k] @ b[k, n], all of one plain type. */
-int gg_matmul_2d(int type, const void *a, const void *b, void *out, int64_t m, int64_t n,
-                 int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col,
-                 int64_t out_row, int n_threads);
+/* out[m, n] = a[m, k] @ b[k, n]. The axis of an operand is the blocked one: -1 columns, -2 rows,
+ * 0 none. */
+int gg_matmul_2d(const void *a, int a_type, int a_axis, const void *b, int b_type, int b_axis,
+                 void *out, int type, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col,
+                 int64_t b_row, int64_t b_col, int64_t out_row, int n_threads);
 
 /* The same over batches. parameters: m, n, k, out type, out_row, number of batch dimensions d;
- * for a then b: type, blocked axis (-1 columns, -2 rows, 0 none), row stride, column
- * stride; then d batch sizes, and d batch
+ * for a then b: type, blocked axis, row stride, column stride; then d batch sizes, and d batch
  * strides of each of a, b and out. */
 int gg_matmul(const void *a, const void *b, void *out, const int64_t *parameters, int n_threads);
 

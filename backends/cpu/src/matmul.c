@@ -156,18 +156,6 @@ static int compute_batch(const batch *batch, int n_threads)
     return GG_SUCCESS;
 }
 
-int gg_matmul_2d(int type, const void *a, const void *b, void *out, int64_t m, int64_t n,
-                 int64_t k, int64_t a_row, int64_t a_col, int64_t b_row, int64_t b_col,
-                 int64_t out_row, int n_threads)
-{
-    if (!gg_type(type) || gg_block_size(type) != 1)
-        return GG_FAILED;
-    batch single = {.first = {{a, a_row, a_col, type, GG_PLAIN}, {b, b_col, b_row, type, GG_PLAIN},
-                              out, out_row, m, n, k, type},
-                    .count = 1};
-    return compute_batch(&single, n_threads);
-}
-
 /* Rows of a whose product with the same b is asked for are one taller a. */
 static void fold_into_rows(batch *batch)
 {
@@ -200,6 +188,19 @@ static int computes_as(int64_t operand, int64_t out)
 {
     const gg_traits *x = gg_type(operand), *y = gg_type(out);
     return x && y && x->compute == y->compute && x->planes == y->planes && y->block_size == 1;
+}
+
+int gg_matmul_2d(const void *a, int a_type, int a_axis, const void *b, int b_type, int b_axis,
+                 void *out, int type, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col,
+                 int64_t b_row, int64_t b_col, int64_t out_row, int n_threads)
+{
+    if (!computes_as(a_type, type) || !computes_as(b_type, type))
+        return GG_FAILED;
+    batch single = {.first = {{a, a_row, a_col, a_type, blocked_axis(a_axis, -1)},
+                              {b, b_col, b_row, b_type, blocked_axis(b_axis, -2)},
+                              out, out_row, m, n, k, type},
+                    .count = 1};
+    return compute_batch(&single, n_threads);
 }
 
 int gg_matmul(const void *a, const void *b, void *out, const int64_t *parameters, int n_threads)
