@@ -55,6 +55,7 @@ lint: $(VENV)/installed-lint
 		|| { echo "mypy was to see $$want files"; exit 1; }
 
 bench: $(VENV)/installed-test $(VENV)/installed-model
+	$(PIP) install --editable '.[threadpoolctl]'
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks
 
 clean:

@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import ggarray as xp
 from benchmarks.measure import HEADER, alternate, row
@@ -85,8 +86,6 @@ def main() -> None:
     print(f"NumPy's BLAS: {blas.description if blas else 'not found'}")
     print(f"one thread, thread CPU time, {time.strftime('%Y-%m-%d')}, {os.cpu_count()} processors")
     print(HEADER)
-    from threadpoolctl import threadpool_limits
-
     with xp.num_threads(1), threadpool_limits(1):
         for line in eager():
             print(line)

@@ -553,6 +553,10 @@ def astype(x: Array, dtype: np.dtype[Any]) -> Array:
 
 def binary(ufunc: Ufunc, x1: Any, x2: Any) -> Array:
     """Return ``ufunc(x1, x2)``, of which one may be a scalar; recorded where that is possible."""
+    if type(x1) is Array and type(x2) is Array and not writers:
+        a, b = x1._np, x2._np
+        if a is not None and b is not None and x1._device is x2._device:
+            return wrap(ufunc(a, b), x1._device)
     device = _device_of(x1, x2)
     recorded = _RECORDED.get(ufunc)
     if recorded is not None:

@@ -47,7 +47,7 @@ class Storage:
     writer : Node or None
         The pending node that will write this memory.
     exports : set of weak references
-        To the exporters that are alive: while there is one, the memory is shared.
+        To what lies behind the arrays given out: while one is alive, the memory is shared.
     foreign : bool
         The memory belongs to somebody else; it is shared for ever.
     version : int
@@ -60,7 +60,7 @@ class Storage:
         self.root: _Root | None = None
         self.readers: dict[weakref.ref[Node], None] = {}
         self.writer: Node | None = None
-        self.exports: set[weakref.ref[_Exporter]] = set()
+        self.exports: set[weakref.ref[Plain]] = set()
         self.foreign = False
         self.version = 0
         self._sweep_at = 64
@@ -166,19 +166,23 @@ def _bind(storage: Storage, root: Plain) -> Storage:
     return registry.setdefault(id(root), storage)
 
 
-class _Exporter:
-    """Keeps exported memory alive and, by living, marks it as shared."""
+class _Exported(np.ndarray[Any, Any]):
+    """Lies between memory of ours and an array that was given out; marks it as shared by living."""
 
-    __slots__ = ("__array_interface__", "__weakref__", "value")
+    __hash__ = object.__hash__  # type: ignore[assignment]  # the set of exports goes by identity
 
-    def __init__(self, value: Plain) -> None:
-        self.value = value
-        self.__array_interface__ = value.__array_interface__
 
-    def view(self) -> Plain:
-        """Return an array of the same memory, whose base is this exporter."""
-        view = np.asarray(self)
-        return view if view.dtype == self.value.dtype else view.view(self.value.dtype)
+class _Borrowed(np.ndarray[Any, Any]):
+    """Lies between foreign memory and our arrays; a root with this base is foreign."""
+
+
+def _behind(value: Plain, kind: type[Plain]) -> Plain:
+    """Return an array of `kind` over the memory of `value`, to be the base of further views.
+
+    NumPy shortens a chain of bases only between arrays of one type, and keeps the first of two of
+    another type. So a plain view of the second keeps it alive.
+    """
+    return value.view(kind).view(kind)
 
 
 def export(value: Plain) -> Plain:
@@ -189,14 +193,14 @@ def export(value: Plain) -> Plain:
     storage = storage_of(value)
     if storage is None:
         return value.view()
-    exporter = _Exporter(value)
-    storage.exports.add(weakref.ref(exporter, storage.exports.discard))
-    return exporter.view()
+    exported = _behind(value, _Exported)
+    storage.exports.add(weakref.ref(exported, storage.exports.discard))
+    return exported.view(_ndarray)
 
 
 def borrow(foreign: Plain) -> Plain:
     """Return a view of an array that somebody else holds, marked as foreign memory."""
-    return _Exporter(foreign).view()
+    return _behind(foreign, _Borrowed).view(_ndarray)
 
 
 def unheld_bytes(values: Iterator[Plain]) -> int:

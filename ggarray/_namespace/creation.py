@@ -86,6 +86,8 @@ def asarray(
         There is no dtype for the elements.
     """
     if isinstance(obj, Array):
+        if dtype is None and device is None and not copy:
+            return obj
         return _asarray_of_own(obj, dtype, device, copy)
     value = _value_of(obj, _dtype(dtype), copy)
     return wrap(value, as_device(device))
