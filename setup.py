@@ -8,6 +8,7 @@ from typing import Any
 
 from setuptools import setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 
 BUILDERS = ("backends/cpu/build_kernels.py", "backends/blas/build_shim.py")
@@ -66,11 +67,20 @@ class BuildExt(build_ext):
                 raise SystemExit(NO_COMPILER) from None
 
 
+class BuildPy(build_py):
+    """Leave the build scripts, which lie beside what they build, out of the wheel."""
+
+    def find_package_modules(self, package, package_dir):
+        """Return the modules of a package that are there to be imported."""
+        found = super().find_package_modules(package, package_dir)
+        return [each for each in found if not each[1].startswith("build_")]
+
+
 if sys.platform == "win32":
     raise SystemExit(NO_WINDOWS)
 
 setup(
     cffi_modules=[f"{path}:ffibuilder" for path in BUILDERS if Path(path).exists()],
-    cmdclass={"build_ext": BuildExt},
+    cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

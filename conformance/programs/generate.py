@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from conformance.programs.llama import Llama, generate
 from conformance.programs.loading import NAMESPACES, Model
 from conformance.programs.model_file import find_model
@@ -114,11 +116,20 @@ def _run(args: argparse.Namespace) -> int:
     if args.raw:
         print(args.prompt, end="", flush=True)
     clock = _Clock(len(prompt))
-    tokens = generate(model, prompt, choose, limit=args.max_tokens, stop=tokenizer.eos)
     code = 0
     try:
-        for text in tokenizer.stream(clock.watch(tokens)):
-            print(text, end="", flush=True)
+        with tqdm(total=len(prompt), desc="prompt", unit="token", disable=None, leave=False) as bar:
+            tokens = generate(
+                model,
+                prompt,
+                choose,
+                limit=args.max_tokens,
+                stop=tokenizer.eos,
+                advance=bar.update,
+            )
+            for text in tokenizer.stream(clock.watch(tokens)):
+                bar.close()
+                print(text, end="", flush=True)
     except KeyboardInterrupt:
         code = INTERRUPTED
     print(f"\n\n{clock.report()}")

@@ -10,7 +10,7 @@ Shazeer 2020; grouped-query attention, Ainslie et al. 2023; LLaMA, Touvron et al
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -180,11 +180,17 @@ class Llama:
         last = self._normalized(x[-1:, :], self._output_norm)
         return (last @ self._head)[0, :]
 
-    def prefill(self, tokens: Sequence[int], cache: Cache) -> Array:
-        """Take a prompt of any length, `CHUNK` tokens a pass; return the last token's logits."""
+    def prefill(
+        self, tokens: Sequence[int], cache: Cache, advance: Callable[[int], object] = lambda count: None
+    ) -> Array:
+        """Take a prompt of any length, `CHUNK` tokens a pass; return the last token's logits.
+
+        `advance` is called with the number of tokens after each pass but the last.
+        """
         last = (len(tokens) - 1) // CHUNK * CHUNK
         for start in range(0, last, CHUNK):
             self.forward(tokens[start : start + CHUNK], cache)
+            advance(CHUNK)
         return self.forward(tokens[max(last, 0) :], cache)
 
     def _layer(self, weights: Mapping[str, Array], index: int) -> Layer:
@@ -314,14 +320,21 @@ def _rotary_rows(c: LlamaConfig, positions: int) -> tuple[list[list[float]], lis
 
 
 def generate(
-    model: Llama, prompt: Sequence[int], choose: Choose, *, limit: int, stop: int | None = None
+    model: Llama,
+    prompt: Sequence[int],
+    choose: Choose,
+    *,
+    limit: int,
+    stop: int | None = None,
+    advance: Callable[[int], object] = lambda count: None,
 ) -> Iterator[int]:
     """Yield up to `limit` tokens that follow the prompt; the `stop` token is the last if it comes.
 
     Fewer come when the model's context is full. ValueError for a prompt that does not fit it.
+    `advance` hears of the prompt's tokens, as in `Llama.prefill`.
     """
     cache = model.new_cache(len(prompt) + limit)
-    logits = model.prefill(prompt, cache)
+    logits = model.prefill(prompt, cache, advance)
     for _ in range(limit):
         token = choose(logits)
         yield token

@@ -34,10 +34,10 @@ def open_decoded(path: Path, namespace: str, dtype: str = "float32") -> Model:
     return Model(metadata, weights)
 
 
-def _open_plain(namespace: str) -> Callable[[Path, str | None], Model]:
+def _open_plain(name: str, namespace: str) -> Callable[[Path, str | None], Model]:
     def opened(path: Path, device: str | None) -> Model:
         if device not in (None, "cpu"):
-            raise ValueError(f"{namespace} has no device {device!r}, only 'cpu'")
+            raise ValueError(f"{name} has no device {device!r}, only 'cpu'")
         return open_decoded(path, namespace)
 
     return opened
@@ -45,7 +45,8 @@ def _open_plain(namespace: str) -> Callable[[Path, str | None], Model]:
 
 NAMESPACES: dict[str, Callable[[Path, str | None], Model]] = {
     "ggarray": open_ggarray,
-    "numpy": _open_plain("numpy"),
-    "array_api_strict": _open_plain("array_api_strict"),
+    "numpy": _open_plain("numpy", "numpy"),
+    "array_api_strict": _open_plain("array_api_strict", "array_api_strict"),
+    "torch": _open_plain("torch", "array_api_compat.torch"),
 }
 """Function of each namespace that opens a file on a device (None: the default one)."""

@@ -1,6 +1,7 @@
 """The model program on a tiny model, on every namespace, against NumPy float64."""
 
 import importlib
+import importlib.util
 import itertools
 import math
 import random
@@ -25,6 +26,8 @@ OPENERS = {
     "ggarray:cpu": lambda path: open_ggarray(path, "cpu"),
     "ggarray:blas": lambda path: open_ggarray(path, "blas"),
 }
+if importlib.util.find_spec("torch"):
+    OPENERS["torch"] = lambda path: open_decoded(path, "array_api_compat.torch")
 
 
 def _tokens(count, seed):

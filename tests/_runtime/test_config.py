@@ -1,0 +1,47 @@
+"""What is here, as text."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ggarray as xp
+
+
+def marked(text):
+    """Return the names of the devices, and of those that are marked as the default."""
+    lines = text.split("devices (* the default)\n")[1].splitlines()
+    default = [line.split()[1] for line in lines if line.startswith("*")]
+    return [line[2:].split()[0] for line in lines], default
+
+
+def test_show_config(capsys):
+    with xp.num_threads(7), xp.options(max_pending_nodes=1234):
+        xp.show_config()
+    text = capsys.readouterr().out
+    assert f"ggarray {xp.__version__}, " in text
+    assert f"NumPy {np.__version__}" in text
+    assert "threads 7 of " in text
+    assert "lazy=True" in text
+    assert "max_pending_nodes=1234" in text
+    assert marked(text) == (list(xp.devices()), [xp.get_default_device()])
+    assert "NumPy, counted" in text
+
+
+@pytest.mark.parametrize("device", ["cpu", "blas", "counting"])
+def test_the_default_is_marked(capsys, device):
+    with xp.default_device(device):
+        xp.show_config()
+    assert marked(capsys.readouterr().out)[1] == [device]
+
+
+def test_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "ggarray"], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stderr == ""
+    assert f"ggarray {xp.__version__}, " in done.stdout
+    names, default = marked(done.stdout)
+    assert {"cpu", "blas"} <= set(names) <= set(xp.devices())
+    assert len(default) == 1

@@ -1,0 +1,183 @@
+"""Options: one table, checked, and local to threads and tasks within `options`."""
+
+import asyncio
+import threading
+
+import pytest
+from scripts import run_script
+
+import ggarray as xp
+from ggarray._runtime import options as module
+from ggarray._runtime.options import OPTIONS, Settings
+
+DEFAULTS = {"lazy": True, "max_pending_nodes": 10_000, "max_pending_bytes": 256 << 20}
+
+
+@pytest.fixture(autouse=True)
+def process(monkeypatch):
+    """Let a test set the process's options."""
+    monkeypatch.setattr(module, "_process", None)
+    monkeypatch.delenv("GGARRAY_LAZY", raising=False)
+
+
+def test_defaults():
+    assert xp.get_options() == DEFAULTS
+
+
+def test_every_option_is_documented():
+    assert Settings._fields == tuple(OPTIONS)
+    for name in OPTIONS:
+        assert f"``{name}``" in xp.set_options.__doc__
+
+
+def test_get_options_is_a_copy():
+    xp.get_options()["lazy"] = False
+    assert xp.get_options() == DEFAULTS
+
+
+def test_set_options():
+    xp.set_options(lazy=False, max_pending_nodes=5)
+    expected = {**DEFAULTS, "lazy": False, "max_pending_nodes": 5}
+    assert xp.get_options() == expected
+    xp.set_options(lazy=True)
+    assert xp.get_options() == {**expected, "lazy": True}
+    xp.set_options()
+    assert xp.get_options() == {**expected, "lazy": True}
+
+
+SETTERS = {
+    "set_options": xp.set_options,
+    "options": lambda **chosen: xp.options(**chosen).__enter__(),
+}
+
+
+@pytest.mark.parametrize("setter", SETTERS)
+def test_unknown_name(setter):
+    with pytest.raises(ValueError, match="unknown option 'lasy'") as caught:
+        SETTERS[setter](lazy=False, lasy=False)
+    for name in OPTIONS:
+        assert name in str(caught.value)
+    assert xp.get_options() == DEFAULTS
+
+
+BAD = [
+    ("lazy", 2),
+    ("lazy", 1),
+    ("lazy", None),
+    ("lazy", "maybe"),
+    ("max_pending_nodes", 0),
+    ("max_pending_nodes", -1),
+    ("max_pending_nodes", 1.5),
+    ("max_pending_nodes", True),
+    ("max_pending_nodes", "x"),
+    ("max_pending_bytes", 0),
+    ("max_pending_bytes", None),
+]
+
+
+@pytest.mark.parametrize("setter", SETTERS)
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_bad_value(setter, name, value):
+    other = "max_pending_bytes" if name != "max_pending_bytes" else "max_pending_nodes"
+    with pytest.raises(ValueError, match=f"option {name} is .*{value!r}"):
+        SETTERS[setter](**{other: 7, name: value})
+    assert xp.get_options() == DEFAULTS
+
+
+def test_options_nest():
+    with xp.options(lazy=False):
+        with xp.options(max_pending_nodes=7):
+            assert xp.get_options() == {**DEFAULTS, "lazy": False, "max_pending_nodes": 7}
+            with xp.options(lazy=True):
+                assert xp.get_options() == {**DEFAULTS, "max_pending_nodes": 7}
+        assert xp.get_options() == {**DEFAULTS, "lazy": False}
+        with pytest.raises(ZeroDivisionError), xp.options(lazy=True):
+            _ = 1 / 0
+        assert not xp.get_options()["lazy"]
+    assert xp.get_options() == DEFAULTS
+
+
+def test_the_process_shows_through():
+    with xp.options(max_pending_nodes=7):
+        xp.set_options(lazy=False, max_pending_nodes=9)
+        assert xp.get_options() == {**DEFAULTS, "lazy": False, "max_pending_nodes": 7}
+    assert xp.get_options() == {**DEFAULTS, "lazy": False, "max_pending_nodes": 9}
+
+
+def test_lazy_counts_when_recording():
+    x = xp.ones((2, 2))
+    with xp.options(lazy=False):
+        assert not xp.is_pending(x @ x)
+        with xp.options(lazy=True):
+            product = x @ x
+        assert xp.is_pending(product)
+    assert xp.is_pending(x @ x)
+
+
+def test_threads_do_not_leak():
+    inside, checked = threading.Event(), threading.Event()
+    seen = []
+
+    def work():
+        with xp.options(lazy=False):
+            inside.set()
+            checked.wait(30)
+            seen.append(xp.get_options()["lazy"])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(30)
+    here = xp.get_options()["lazy"]
+    checked.set()
+    thread.join()
+    assert (here, seen) == (True, [False])
+
+
+def test_tasks_do_not_leak():
+    async def task(n):
+        with xp.options(max_pending_nodes=n):
+            await asyncio.sleep(0)
+            return xp.get_options()["max_pending_nodes"]
+
+    async def main():
+        return await asyncio.gather(*map(task, [4, 3, 2]))
+
+    assert asyncio.run(main()) == [4, 3, 2]
+    assert xp.get_options() == DEFAULTS
+
+
+TEXTS = {"1": True, "True": True, "on": True, "yes": True, "0": False, "FALSE": False, "no": False}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_environment(monkeypatch, text):
+    monkeypatch.setenv("GGARRAY_LAZY", text)
+    assert xp.get_options() == {**DEFAULTS, "lazy": TEXTS[text]}
+
+
+def test_environment_of_a_program():
+    script = """
+        import ggarray as xp
+        x = xp.ones((2, 2))
+        print(xp.is_pending(x @ x))
+        xp.set_options(lazy=True)
+        print(xp.is_pending(x @ x))
+    """
+    assert run_script(script, GGARRAY_LAZY="off").split() == ["False", "True"]
+
+
+def test_bad_environment_is_an_error_at_first_use():
+    script = """
+        import ggarray as xp
+        x = xp.ones((2, 2))
+        for use in (xp.get_options, lambda: x @ x):
+            try:
+                use()
+            except ValueError as error:
+                print(error)
+    """
+    lines = run_script(script, GGARRAY_LAZY="maybe").splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert "GGARRAY_LAZY" in line
+        assert "'maybe'" in line

@@ -1,0 +1,28 @@
+"""Running a script in a process of its own."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+TESTS = str(Path(__file__).parent)
+
+
+def run_script(script, **environment):
+    """Run a script, which may import what tests may, and return what it prints.
+
+    The script fails where any of its asserts does; `environment` adds to the variables that the
+    tests themselves have, without those of ggarray.
+    """
+    inherited = {name: text for name, text in os.environ.items() if not name.startswith("GGARRAY_")}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**inherited, "PYTHONPATH": TESTS, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
