@@ -283,7 +283,7 @@ class Llama:
 
     def _by_token(self, x: Array, count: int) -> Array:
         """Return (heads, count * rows, head_size) as (count, heads * rows * head_size)."""
-        xp, features = self.xp, x.size // count
+        xp, features = self.xp, math.prod(x.shape) // count
         if count > 1:
             heads = x.shape[0]
             x = xp.permute_dims(xp.reshape(x, (heads, count, features // heads)), (1, 0, 2))

@@ -30,7 +30,7 @@ def open_decoded(path: Path, namespace: str, dtype: str = "float32") -> Model:
     weights = {}
     for tensor in reader.tensors:
         values = dequantize(tensor.data, tensor.tensor_type)
-        weights[tensor.name] = xp.asarray(values, dtype=getattr(xp, dtype))
+        weights[tensor.name] = xp.asarray(values, dtype=getattr(xp, dtype), copy=True)
     return Model(metadata, weights)
 
 

@@ -29,12 +29,14 @@ def assert_is(layout, root, view):
         assert length <= 1 or view.size == 0 or ours == numpy
 
 
+@settings(deadline=None)
 @given(SHAPES)
 def test_contiguous_strides(shape):
     root, layout = start(shape)
     assert_is(layout, root, root)
 
 
+@settings(deadline=None)
 @given(SHAPES, st.data())
 def test_permute(shape, data):
     root, layout = start(shape)
@@ -42,6 +44,7 @@ def test_permute(shape, data):
     assert_is(layout.permute(axes), root, root.transpose(axes))
 
 
+@settings(deadline=None)
 @given(SHAPES, st.data())
 def test_expand(shape, data):
     root, layout = start(shape)
@@ -49,6 +52,7 @@ def test_expand(shape, data):
     assert_is(layout.expand(axis), root, np.expand_dims(root, axis))
 
 
+@settings(deadline=None)
 @given(SHAPES, st.data())
 def test_squeeze(shape, data):
     root, layout = start(shape)
@@ -57,6 +61,7 @@ def test_squeeze(shape, data):
     assert_is(layout.squeeze(axes), root, np.squeeze(root, tuple(axes)))
 
 
+@settings(deadline=None)
 @given(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, min_side=0, max_side=4))
 def test_broadcast(shapes):
     first, result = shapes.input_shapes[0], shapes.result_shape
@@ -64,6 +69,7 @@ def test_broadcast(shapes):
     assert_is(layout.broadcast(result), root, np.broadcast_to(root, result))
 
 
+@settings(deadline=None)
 @given(SHAPES, SHAPES)
 def test_broadcast_to_any_shape(shape, target):
     root, layout = start(shape)
@@ -111,7 +117,7 @@ def basic_indices(shape):
     return indices.map(lambda key: key if isinstance(key, tuple) else (key,))
 
 
-@settings(max_examples=300)
+@settings(deadline=None, max_examples=300)
 @given(SHAPES, st.data())
 def test_index(shape, data):
     root, layout = start(shape)
@@ -216,7 +222,7 @@ def take_step(step, layout, view, data):
     return (layout, view) if reshaped is None else (reshaped, view.reshape(-1))
 
 
-@settings(max_examples=200)
+@settings(deadline=None, max_examples=200)
 @given(SHAPES, st.lists(st.sampled_from(STEPS), max_size=5), st.data())
 def test_views_of_views(shape, steps, data):
     root, layout = start(shape)
