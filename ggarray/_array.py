@@ -134,21 +134,13 @@ class Array:
         value = self._read()
         storage = find(value) if registry else None
         if storage is not None:
-            readers = storage.pending_readers()
-            if readers:
-                evaluate(readers)
+            evaluate(storage.pending_readers())
             storage.version += 1
         return value
 
     def _share(self) -> Plain:
-        """Return the memory as a NumPy array to give out."""
-        value = self._read()
-        storage = find(value) if registry else None
-        if storage is not None:
-            readers = storage.pending_readers()
-            if readers:
-                evaluate(readers)
-        return export(value)
+        """Return the memory as a NumPy array to give out; those who get it may write it."""
+        return export(self._write())
 
     def _operand(self) -> record.Operand:
         """Return what a node recorded now has to read."""

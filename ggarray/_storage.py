@@ -46,7 +46,7 @@ class Storage:
         The pending nodes that read this memory; dead references are swept now and then.
     writer : Node or None
         The pending node that will write this memory.
-    exports : set of weak references
+    exports : set of weak references, or None
         To what lies behind the arrays given out: while one is alive, the memory is shared.
     foreign : bool
         The memory belongs to somebody else; it is shared for ever.
@@ -60,7 +60,7 @@ class Storage:
         self.root: _Root | None = None
         self.readers: dict[weakref.ref[Node], None] = {}
         self.writer: Node | None = None
-        self.exports: set[weakref.ref[Plain]] = set()
+        self.exports: set[weakref.ref[Plain]] | None = None
         self.foreign = False
         self.version = 0
         self._sweep_at = 64
@@ -194,6 +194,8 @@ def export(value: Plain) -> Plain:
     if storage is None:
         return value.view()
     exported = _behind(value, _Exported)
+    if storage.exports is None:
+        storage.exports = set()
     storage.exports.add(weakref.ref(exported, storage.exports.discard))
     return exported.view(_ndarray)
 

@@ -198,11 +198,10 @@ def test_scalars_on_the_left(op, dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_unary_operators(dtype):
     value = numbers((3, 3), dtype)
-    makers = [on_cpu] if dtype is np.bool_ else [on_cpu, pending]
-    for make in makers:
-        check(+make(value), value) if dtype is not np.bool_ else None
+    for make in [on_cpu] if dtype is np.bool_ else [on_cpu, pending]:
         check(abs(make(value)), np.abs(value), rtol=1e-6)
         if dtype is not np.bool_:
+            check(+make(value), value)
             check(-make(value), -value)
         if np.dtype(dtype).kind in "biu":
             check(~make(value), ~value)
@@ -212,8 +211,9 @@ def test_what_has_no_unary_operator_raises():
     for x in (on_cpu([1.5]), on_cpu([1j])):
         with pytest.raises(TypeError):
             operator.invert(x)
-    with pytest.raises(TypeError, match="negative"):
-        operator.neg(on_cpu([True]))
+    for op in (operator.neg, operator.pos):
+        with pytest.raises(TypeError):
+            op(on_cpu([True]))
 
 
 @pytest.mark.parametrize(("op", "dtype"), IN_PLACE_CASES)

@@ -119,7 +119,6 @@ def test_control_c_while_values_are_published(write):
         expected = 1 + a @ a
         if write:
             total[0, 0] = expected[0, 0] = 77
-            execute.evaluate_pending()
         np.testing.assert_array_equal(np.asarray(total), expected)
         np.testing.assert_array_equal(np.asarray(fourth), a @ a @ a @ a)
         np.testing.assert_array_equal(np.asarray(square), a @ a)

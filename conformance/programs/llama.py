@@ -181,7 +181,10 @@ class Llama:
         return (last @ self._head)[0, :]
 
     def prefill(
-        self, tokens: Sequence[int], cache: Cache, advance: Callable[[int], object] = lambda count: None
+        self,
+        tokens: Sequence[int],
+        cache: Cache,
+        advance: Callable[[int], object] = lambda count: None,
     ) -> Array:
         """Take a prompt of any length, `CHUNK` tokens a pass; return the last token's logits.
 

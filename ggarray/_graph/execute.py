@@ -4,6 +4,7 @@ Until the last step nothing that the program can see changes: after an error or 
 are pending as before, and evaluating them again gives the result.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,10 +23,18 @@ from ggarray.interface import PRODUCTS, Kernel, Op, Value
 # One evaluation at a time: who needs a node that another thread computes waits for it here, and
 # two thread pools are never busy at once.
 _evaluation = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a child must not inherit the lock of a thread it lacks
+    os.register_at_fork(
+        before=_evaluation.acquire,
+        after_in_parent=_evaluation.release,
+        after_in_child=_evaluation.release,
+    )
 
 
 def evaluate(targets: Sequence[Node]) -> None:
     """Compute the nodes that are still pending, together, and what they need."""
+    if not targets:
+        return
     with _evaluation:
         for node in targets:
             if node.value is not None and node.writes is not None:
@@ -101,8 +110,7 @@ def _as_column(operand: Value, node: Node) -> Plain:
 def dequantize(blocks: Blocks, device: str) -> Plain:
     """Return quantized values as a new float32 array."""
     out = np.empty(blocks.shape, np.float32)
-    kernel = Kernel(Op.COPY, (blocks,), out)
-    products.run(kernel, choose_for(kernel, device), get_num_threads())
+    _copy_now(Kernel(Op.COPY, (blocks,), out), device)
     return out
 
 
@@ -110,15 +118,19 @@ def quantize(value: Plain, dtype: QuantizedDType, device: str) -> Blocks:
     """Return the blocks of a contiguous float32 array, quantized along its last axis."""
     shape = (*value.shape[:-1], value.shape[-1] // dtype.block_size, dtype.block_bytes)
     blocks = Blocks(np.empty(shape, np.uint8), dtype)
-    kernel = Kernel(Op.COPY, (value,), blocks)
-    products.run(kernel, choose_for(kernel, device), get_num_threads())
+    _copy_now(Kernel(Op.COPY, (value,), blocks), device)
     return blocks
+
+
+def _copy_now(kernel: Kernel, device: str) -> None:
+    with _evaluation:
+        products.run(kernel, choose_for(kernel, device), get_num_threads())
 
 
 def _converted(operand: Value, node: Node) -> Value:
     """Return an operand of a product as kernels take it: in the product's dtype, or quantized."""
     if type(operand) is Blocks:
-        if node.dtype == np.float32:
+        if node.dtype == np.float32 and operand.axis >= operand.ndim - 2:
             return operand
         operand = dequantize(operand, node.device)
     assert not isinstance(operand, Blocks)

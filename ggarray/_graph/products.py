@@ -1,7 +1,8 @@
 """How a product becomes kernels: operands as matrices, and panels of the result.
 
 A product that takes long runs as panels of rows, columns or batches, so that Python gets a turn
-between them and Ctrl-C is answered. The inner dimension is never split: panels change no value.
+between them and Ctrl-C is answered. The inner dimension is never split: a panel's values are those
+of the whole product, but for the rounding of another kernel.
 """
 
 import time
@@ -68,9 +69,14 @@ def run(kernel: Kernel, device: BackendDevice, n_threads: int) -> None:
 def _run_in_panels(kernel: Kernel, backend: Backend, key: tuple[Any, ...]) -> None:
     """Compute a long product; Python gets a turn after each panel."""
     key = (*key, kernel.op, *(operand.dtype for operand in kernel.operands))
-    rest: Kernel | None = kernel
-    while rest is not None:
-        panel, rest = _split(rest, int(_speed[key] * _PANEL_SECONDS) if key in _speed else _FIRST)
+    parts = [kernel]
+    while parts:
+        most = int(_speed[key] * _PANEL_SECONDS) if key in _speed else _FIRST
+        panel = parts.pop()
+        halves = _split(panel, most)
+        if halves is not None:
+            parts += reversed(halves)
+            continue
         start = time.perf_counter()
         _compute(panel, backend)
         _speed[key] = _work(panel) / max(time.perf_counter() - start, 1e-6)
@@ -78,7 +84,7 @@ def _run_in_panels(kernel: Kernel, backend: Backend, key: tuple[Any, ...]) -> No
 
 def _compute(kernel: Kernel, backend: Backend) -> None:
     status = backend.graph_compute((kernel,))
-    if status:
+    if status != Status.SUCCESS:
         _raise(status, kernel, backend)
 
 
@@ -97,30 +103,37 @@ def _work(kernel: Kernel) -> int:
     return int(kernel.out.size) * max(1, inner)
 
 
-def _split(kernel: Kernel, most: int) -> tuple[Kernel, Kernel | None]:
-    """Return a first panel of about `most` multiply-adds, and what is left, None for nothing."""
+def _split(kernel: Kernel, most: int) -> tuple[Kernel, Kernel] | None:
+    """Return a first panel of about `most` multiply-adds, and what is left; None if that is all.
+
+    Both may have to be split again.
+    """
     work = _work(kernel)
     if work <= most + most // 4:
-        return kernel, None
+        return None
     a, b = kernel.operands
     out = kernel.out
     if out.ndim > 2:
-        if out.shape[0] > 1:
-            at = max(1, out.shape[0] * most // work)
-            return tuple(  # type: ignore[return-value]  # a pair
-                Kernel(kernel.op, (_of_batch(a, out, part), _of_batch(b, out, part)), out[part])
-                for part in (slice(0, at), slice(at, None))
-            )
-        first = Kernel(kernel.op, (_of_batch(a, out, 0), _of_batch(b, out, 0)), out[0])
-        return _split(first, most)
+        if out.shape[0] == 1:
+            first = Kernel(kernel.op, (_of_batch(a, out, 0), _of_batch(b, out, 0)), out[0])
+            return _split(first, most)
+        at = max(1, out.shape[0] * most // work)
+        head, tail = (
+            Kernel(kernel.op, (_of_batch(a, out, part), _of_batch(b, out, part)), out[part])
+            for part in (slice(0, at), slice(at, None))
+        )
+        return head, tail
     rows, columns = out.shape
-    by_rows = not isinstance(b, Blocks) and (isinstance(a, Blocks) or rows >= columns)
-    extent = rows if by_rows or kernel.op is Op.OUT_PROD else columns
-    at = max(_ALIGN, extent * most // work // _ALIGN * _ALIGN)
+    by_rows = kernel.op is Op.OUT_PROD or (
+        not isinstance(b, Blocks) and (isinstance(a, Blocks) or rows >= columns)
+    )
+    extent = rows if by_rows else columns
+    align = max([_ALIGN, *(each.dtype.block_size for each in (a, b) if isinstance(each, Blocks))])
+    at = max(align, extent * most // work // align * align)
     if at >= extent:
-        return kernel, None
+        return None
     parts = (slice(0, at), slice(at, None))
-    if kernel.op is Op.OUT_PROD or by_rows:
+    if by_rows:
         head, tail = (Kernel(kernel.op, (a[part], b), out[part]) for part in parts)
     else:
         head, tail = (Kernel(kernel.op, (a, b[:, part]), out[:, part]) for part in parts)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ggarray._graph.node import Destination, Node
+from ggarray._graph.node import Destination, Node, contiguous_strides
 from ggarray._graph.products import as_matrix
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.plugins import candidates
@@ -92,10 +92,10 @@ def choose(node: Node) -> BackendDevice:
     preferred, cpu = candidates(node.device)
     if not preferred:
         return cpu
-    operands = tuple(_expected(operand, node) for operand in node.operands)
-    out = Tensor(node.params or node.shape, node.dtype, node.strides)
-    if node.op is Op.MATMUL:
-        operands = (as_matrix(operands[0], left=True), as_matrix(operands[1], left=False))
+    a, b = (_expected(operand, node) for operand in node.operands)
+    operands = as_matrix(a, left=node.op is Op.MATMUL), as_matrix(b, left=False)
+    shape = node.shape if node.op is Op.OUT_PROD else node.params
+    out = Tensor(shape, node.dtype, contiguous_strides(shape, node.dtype.itemsize))
     return choose_for(Kernel(node.op, operands, out), node.device)
 
 

@@ -49,8 +49,11 @@ class Layout:
 
     def reshape(self, shape: tuple[int, ...], itemsize: int) -> "Layout | None":
         """Return the layout of this shape; None where elements would have to move."""
-        if self.strides != contiguous_strides(self.shape, itemsize):
-            return None
+        for extent, stride, contiguous in zip(
+            self.shape, self.strides, contiguous_strides(self.shape, itemsize), strict=True
+        ):
+            if stride != contiguous and extent != 1:
+                return None
         return Layout(shape, contiguous_strides(shape, itemsize), self.offset)
 
     def index(self, key: tuple[Any, ...]) -> "Layout | None":
@@ -81,7 +84,8 @@ class Layout:
                 if not -extent <= step < extent:
                     return None
                 offset += (step % extent) * stride
-        return Layout(tuple(shape), tuple(strides), offset)
+        # of no elements, any place is right that lies within the memory
+        return Layout(tuple(shape), tuple(strides), self.offset if 0 in shape else offset)
 
 
 def _full_key(key: tuple[Any, ...], ndim: int) -> list[Any] | None:

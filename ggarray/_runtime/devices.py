@@ -38,7 +38,7 @@ class Device(str):
             if name not in backend_devices():
                 raise ValueError(
                     f"unknown device {str(name)!r}; the devices here are"
-                    f" {', '.join(backend_devices())}"
+                    f" {', '.join(_ordered(list(backend_devices())))}"
                 )
             device = cls._known.setdefault(str(name), super().__new__(cls, name))
         return device  # type: ignore[return-value]  # all are of this class
@@ -49,8 +49,8 @@ class Device(str):
     def __str__(self) -> str:
         return str.__str__(self)
 
-    def __getnewargs__(self) -> tuple[str]:
-        return (str(self),)
+    def __reduce__(self) -> tuple[type["Device"], tuple[str]]:
+        return Device, (str(self),)
 
 
 _process: Device | None = None
@@ -159,7 +159,7 @@ def default_device(device: str) -> Iterator[Device]:
 def _initial() -> Device:
     global _process
     name = os.environ.get("GGARRAY_DEVICE")
-    if name is None:
+    if not name:
         _process = Device("blas" if "blas" in backend_devices() else CPU)
         return _process
     try:

@@ -1,5 +1,6 @@
 """Options: one documented table, the process's settings, and a context manager."""
 
+import operator
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,10 +25,10 @@ def _switch(name: str, value: Any) -> bool:
 
 def _count(name: str, value: Any) -> int:
     try:
-        number = int(value) if isinstance(value, str) else value
-    except ValueError:
-        number = None
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        number = int(value) if isinstance(value, str) else operator.index(value)
+    except (TypeError, ValueError):
+        number = 0
+    if isinstance(value, bool) or number < 1:
         raise ValueError(f"option {name} is a whole number from 1 up, not {value!r}")
     return number
 
@@ -82,7 +83,7 @@ def _read_environment() -> Settings:
 def _initial(name: str) -> Any:
     option = OPTIONS[name]
     text = os.environ.get(option.environment) if option.environment else None
-    if text is None:
+    if not text:
         return option.default
     try:
         return option.check(name, text)

@@ -43,12 +43,13 @@ def _register(registry: Registry) -> None:
             f" ggarray.interface; this is version {API_VERSION}"
         )
     with _lock:
-        found = {device.name: device for device in registry.devices()}
-        for name in found:
-            if name in _devices:
+        found: dict[str, BackendDevice] = {}
+        for device in registry.devices():
+            if device.name in _devices or device.name in found:
                 raise ValueError(
-                    f"backend {registry.name!r}: a device {name!r} is registered already"
+                    f"backend {registry.name!r}: a device {device.name!r} is registered already"
                 )
+            found[device.name] = device
         _devices.update(found)
         candidates.cache_clear()
     for name, device in found.items():
@@ -90,5 +91,7 @@ def stream(device: BackendDevice) -> Backend:
     backend = _streams.get(device.name)
     if backend is None:
         with _lock:
-            backend = _streams.setdefault(device.name, device.init_backend())
+            backend = _streams.get(device.name)
+            if backend is None:
+                backend = _streams[device.name] = device.init_backend()
     return backend

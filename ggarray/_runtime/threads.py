@@ -84,7 +84,7 @@ def _checked(n: int) -> int:
 @cache
 def _default() -> int:
     text = os.environ.get("GGARRAY_NUM_THREADS")
-    if text is None:
+    if not text:
         return available_processors()
     try:
         return _checked(int(text))

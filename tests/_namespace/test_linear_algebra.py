@@ -1,6 +1,8 @@
 """Products against sums of products in double precision, or in whole numbers for integers."""
 
 import itertools
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -203,6 +205,16 @@ def test_the_product_of_no_terms_is_zero_whatever_the_memory_held(device):
     for shape_a, shape_b in (((3, 0), (0, 4)), ((2, 3, 0), (0, 4)), ((0,), (0,))):
         a, b = np.zeros(shape_a), np.zeros(shape_b)
         check(on(a, device) @ on(b, device), np.zeros(np.matmul(a, b).shape), device=device)
+
+
+@pytest.mark.parametrize("dtype", ["numpy.float32", "numpy.float16", "ml_dtypes.bfloat16"])
+def test_the_first_product_of_a_process(dtype, device):
+    program = f"""
+import ml_dtypes, numpy, ggarray
+x = ggarray.asarray(numpy.eye(2).astype({dtype}), device={device!r})
+assert ggarray.all(x @ x == x)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_products_of_products(device):
