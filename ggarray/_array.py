@@ -19,7 +19,7 @@ import numpy as np
 from ggarray._dtypes import is_real_floating, promote
 from ggarray._graph import record
 from ggarray._graph.execute import evaluate
-from ggarray._graph.node import Node
+from ggarray._graph.node import Node, is_contiguous
 from ggarray._graph.views import Layout
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.devices import Device, Warning, as_device, get_default_device, join
@@ -74,9 +74,11 @@ def _arithmetic(ufunc: Ufunc) -> tuple[_Operator, _Operator, _Operator]:
         if not isinstance(other, _OPERANDS):
             return NotImplemented
         device = _device_of(self, other)
-        if ufunc in _IN_PLACE and isinstance(other, Array) and _update(self, other, device, ufunc):
+        if ufunc in _SUBTRACTS and isinstance(other, Array) and _update(self, other, device, ufunc):
             return self
         value = _weak(_plain(other), self)
+        if np.iscomplexobj(value) and self.dtype.kind != "c":
+            raise TypeError(f"a complex result cannot be cast to {self.dtype} in place")
         target = self._write()
         ufunc(target, value, out=target, casting="same_kind")
         return self
@@ -109,7 +111,7 @@ class Array:
         """Return the value, computed now if it is pending; TypeError for a quantized array."""
         value = self._np
         if value is None:
-            return self._settle()
+            value = self._settle()
         if writers:
             storage = find(value)
             if storage is not None and storage.writer is not None:
@@ -135,7 +137,6 @@ class Array:
         storage = find(value) if registry else None
         if storage is not None:
             evaluate(storage.pending_readers())
-            storage.version += 1
         return value
 
     def _share(self) -> Plain:
@@ -145,18 +146,21 @@ class Array:
     def _operand(self) -> record.Operand:
         """Return what a node recorded now has to read."""
         value = self._np
-        if value is not None:
-            return record.current(value) if writers else value
-        source = self._source
-        if isinstance(source, Node) and source.value is not None:
-            return self._settle()
-        assert source is not None
-        return source
+        if value is None:
+            source = self._source
+            assert source is not None
+            if isinstance(source, Blocks) or source.value is None:
+                return source
+            value = self._settle()
+        return record.current(value) if writers else value
 
     def _awaited(self) -> Node | None:
         """Return the node that must be computed before the value can be read, or None."""
-        storage = find(self._np) if self._np is not None and writers else None
-        return self._pending() if storage is None else storage.writer
+        node = self._pending()
+        if node is not None or not writers or isinstance(self._source, Blocks):
+            return node
+        storage = find(self._np if self._np is not None else self._settle())
+        return None if storage is None else storage.writer
 
     def _pending(self) -> Node | None:
         """Return the node that this array stands for while it has not been computed, or None."""
@@ -241,16 +245,25 @@ class Array:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a NumPy ufunc; the result is an Array."""
-        if "out" in kwargs:
-            raise TypeError(f"numpy.{ufunc.__name__}: out= does not go with ggarray arrays")
+        out = kwargs.get("out", ())
+        if any(isinstance(each, Array) for each in out):
+            raise TypeError(f"numpy.{ufunc.__name__}: out= cannot be a ggarray array")
         device = self._device
-        for each in inputs:
+        for each in (*inputs, *kwargs.values()):
             if isinstance(each, Array):
                 device = join(device, each._device)
         if ufunc is np.matmul and method == "__call__" and not kwargs:
-            return matmul(*(each if isinstance(each, Array) else _adopt(each) for each in inputs))
-        values = [each._read() if isinstance(each, Array) else each for each in inputs]
+            a, b = (each if isinstance(each, Array) else _copied(each, device) for each in inputs)
+            return matmul(a, b)
+        values = [_plain_or_other(each) for each in inputs]
+        kwargs = {name: _plain_or_other(each) for name, each in kwargs.items()}
+        if method == "at" and isinstance(inputs[0], Array):
+            values[0] = inputs[0]._write()
+        if ufunc is np.floor_divide and method == "__call__" and not kwargs:
+            return wrap(floor_divide(*values), device)
         result = getattr(ufunc, method)(*values, **kwargs)
+        if out:
+            return result
         if isinstance(result, tuple):
             return tuple(wrap(each, device) for each in result)
         return None if result is None else wrap(result, device)
@@ -413,20 +426,22 @@ class Array:
         if not isinstance(other, Array):
             if not isinstance(other, _ndarray):
                 return NotImplemented
-            other = _adopt(other)
+            other = _copied(other, self._device)
         return matmul(self, other)
 
     def __rmatmul__(self, other: Any, /) -> "Array":
-        return matmul(_adopt(other), self) if isinstance(other, _ndarray) else NotImplemented
+        if not isinstance(other, _ndarray):
+            return NotImplemented
+        return matmul(_copied(other, self._device), self)
 
     def __imatmul__(self, other: Any, /) -> "Array":
         product = self.__matmul__(other)
         if not isinstance(product, Array):
             return NotImplemented
-        if product.shape != self.shape or not np.can_cast(product.dtype, self.dtype, "same_kind"):
-            raise ValueError(
-                f"@= cannot put {product.dtype}{product.shape} into {self.dtype}{self.shape}"
-            )
+        if not np.can_cast(product.dtype, self.dtype, "same_kind"):
+            raise TypeError(f"@= cannot cast {product.dtype} to {self.dtype}")
+        if product.shape != self.shape:
+            raise ValueError(f"@= cannot put shape {product.shape} into shape {self.shape}")
         self[...] = product
         return self
 
@@ -462,9 +477,14 @@ def wrap_node(node: Node) -> Array:
     return array
 
 
-def _adopt(value: Any) -> Array:
+def _copied(value: Any, device: Device) -> Array:
     """Return an Array with a copy of a NumPy array that others may write to."""
-    return wrap(np.array(value), get_default_device())
+    return wrap(np.array(value), device)
+
+
+def _plain_or_other(value: Any) -> Any:
+    """Return the value of an Array, and anything else as it is."""
+    return value._read() if isinstance(value, Array) else value
 
 
 def _unpickle(value: Plain | Blocks, device: str) -> Array:
@@ -474,19 +494,20 @@ def _unpickle(value: Plain | Blocks, device: str) -> Array:
         where = get_default_device()
         warnings.warn(f"{error}: unpickled to {str(where)!r}", Warning, stacklevel=2)
     if isinstance(value, Blocks):
+        if not is_constant(value.data):  # blocks never change
+            value = Blocks(value.data.copy(), value.dtype, value.axis)
         return wrap_blocks(value, where)
-    if isinstance(root_of(value).base, bytearray):  # pickle's own memory: nobody else sees it
-        value = value.copy()
+    base = root_of(value).base
+    if isinstance(base, memoryview) and isinstance(base.obj, bytearray):
+        value = value.copy()  # pickle's own memory, which nobody else sees
     return wrap(value, where)
 
 
 def plain_key(key: Any) -> Any:
     """Return an index with NumPy arrays in place of Arrays."""
-    if isinstance(key, Array):
-        return key._read()
     if isinstance(key, tuple):
-        return tuple(each._read() if isinstance(each, Array) else each for each in key)
-    return key
+        return tuple(_plain_or_other(each) for each in key)
+    return _plain_or_other(key)
 
 
 # -- operations that may be recorded ------------------------------------------------------------
@@ -530,7 +551,7 @@ def permute(x: Array, axes: tuple[int, ...]) -> Array:
 def negative(x: Array) -> Array:
     """Return ``-x``, recorded if `x` is pending."""
     node = x._pending()
-    if node is not None:
+    if node is not None and _in_c_order(node):
         return wrap_node(record.scale(node, None))
     return wrap(np.negative(x._read()), x._device)
 
@@ -538,7 +559,8 @@ def negative(x: Array) -> Array:
 def astype(x: Array, dtype: np.dtype[Any]) -> Array:
     """Return a copy of `x` in another plain dtype, recorded if `x` is pending and both are real."""
     node = x._pending()
-    if node is not None and is_real_floating(node.dtype) and is_real_floating(dtype):
+    floating = is_real_floating(dtype) and is_real_floating(x.dtype)
+    if node is not None and floating and _in_c_order(node):
         return wrap_node(record.copy(node, dtype))
     return wrap(x._read().astype(dtype), x._device)
 
@@ -593,9 +615,25 @@ def _record_sum(x1: Any, x2: Any, device: Device, subtract: bool = False) -> Nod
     a, b = x1._operand(), x2._operand()
     if not (type(a) is Node or type(b) is Node) or Blocks in (type(a), type(b)):
         return None
-    if subtract and "b" in (a.dtype.kind, b.dtype.kind):
+    kinds = a.dtype.kind + b.dtype.kind
+    if (subtract and "b" in kinds) or ("V" in kinds and a.dtype != b.dtype):
+        return None
+    if not (_in_c_order(a) and _in_c_order(b)):
         return None
     return record.add(a, b, device, subtract)
+
+
+def _in_c_order(operand: Any) -> bool:
+    """Tell whether a result of this operand's shape is row-major, as recorded ones all are.
+
+    NumPy keeps the order of the operands, and whether reshape gives a view depends on it.
+    """
+    if isinstance(operand, Node):
+        return operand.op is not Op.VIEW or is_contiguous(
+            operand.shape, operand.strides, operand.dtype.itemsize
+        )
+    contiguous: bool = operand.flags.c_contiguous
+    return contiguous
 
 
 def _record_difference(x1: Any, x2: Any, device: Device) -> Node | None:
@@ -608,6 +646,9 @@ def _record_scaling(x1: Any, x2: Any, device: Device) -> Node | None:
     node = array._pending()
     if node is None or type(alpha) not in _SCALES[node.dtype.kind] or not alpha:
         return None
+    if not _in_c_order(node):
+        return None
+    alpha = _weak(alpha, array)
     if node.dtype.kind in "iu":
         limits = np.iinfo(node.dtype)
         return record.scale(node, alpha) if limits.min <= alpha <= limits.max else None
@@ -630,7 +671,7 @@ _RECORDED: dict[Ufunc, Callable[[Any, Any, Device], Node | None]] = {
     np.multiply: _record_scaling,
 }
 
-_IN_PLACE: dict[Ufunc, bool] = {np.add: False, np.subtract: True}
+_SUBTRACTS: dict[Ufunc, bool] = {np.add: False, np.subtract: True}
 
 
 def _update(x: Array, other: Array, device: Device, ufunc: Ufunc) -> bool:
@@ -639,9 +680,11 @@ def _update(x: Array, other: Array, device: Device, ufunc: Ufunc) -> bool:
     node = x._pending()
     if isinstance(b, Blocks) or (node is None and type(b) is not Node):
         return False
+    if "V" in x.dtype.kind + b.dtype.kind and x.dtype != b.dtype:
+        return False
     if promote(x.dtype, b.dtype) != x.dtype or device is not x._device:
         return False
-    subtract = _IN_PLACE[ufunc]
+    subtract = _SUBTRACTS[ufunc]
     if node is None:
         target = x._np if x._np is not None else x._settle()
         return record.update(target, b, device, subtract)

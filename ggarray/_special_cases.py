@@ -22,8 +22,8 @@ def floor_divide(
 
     NumPy gives NaN for ``inf // 3`` and -1 for ``1 // -inf``; the standard inf and -0.
     """
-    infinite = np.isinf(x1) | np.isinf(x2)
-    if not infinite.any():
+    infinite = _infinite(x1) | _infinite(x2)
+    if not np.any(infinite):
         return np.floor_divide(x1, x2, out=out, casting=casting)
     with np.errstate(invalid="ignore"):
         result = np.asarray(np.floor_divide(x1, x2))
@@ -32,6 +32,12 @@ def floor_divide(
         return result
     np.copyto(out, result, casting=casting)
     return out
+
+
+def _infinite(x: Any) -> Any:
+    """Tell which elements are infinite; integers of any size never are."""
+    floating = isinstance(x, float) or getattr(x, "dtype", np.dtype(bool)).kind in "fV"
+    return np.isinf(x) if floating else np.False_
 
 
 def expm1(x: Plain) -> Any:

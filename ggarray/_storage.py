@@ -50,11 +50,9 @@ class Storage:
         To what lies behind the arrays given out: while one is alive, the memory is shared.
     foreign : bool
         The memory belongs to somebody else; it is shared for ever.
-    version : int
-        How often the memory has been written; caches of its content are keyed by it.
     """
 
-    __slots__ = ("_sweep_at", "exports", "foreign", "readers", "root", "version", "writer")
+    __slots__ = ("_sweep_at", "exports", "foreign", "readers", "root", "writer")
 
     def __init__(self) -> None:
         self.root: _Root | None = None
@@ -62,7 +60,6 @@ class Storage:
         self.writer: Node | None = None
         self.exports: set[weakref.ref[Plain]] | None = None
         self.foreign = False
-        self.version = 0
         self._sweep_at = 64
 
     @property
@@ -70,23 +67,30 @@ class Storage:
         """True while somebody outside may read or write the memory at any time."""
         return self.foreign or bool(self.exports)
 
+    def is_of(self, root: Plain) -> bool:
+        """Tell whether these are the books of `root`, not of gone memory whose id it has got.
+
+        Such books are left only where Ctrl-C came while they were being closed.
+        """
+        return self.root is not None and self.root() is root
+
     def add_reader(self, node: "weakref.ref[Node]") -> None:
         """Note that a pending node will read this memory."""
         self.readers[node] = None
         if len(self.readers) > self._sweep_at:
-            self.readers = dict.fromkeys(ref for ref in self.readers if ref() is not None)
+            for dead in [ref for ref in list(self.readers) if ref() is None]:
+                self.readers.pop(dead, None)
             self._sweep_at = 2 * len(self.readers) + 64
 
     def pending_readers(self) -> "list[Node]":
         """Return the nodes that still wait to read this memory, oldest first."""
-        nodes = (ref() for ref in self.readers)
+        nodes = (ref() for ref in list(self.readers))
         return [node for node in nodes if node is not None and node.value is None]
 
     def set_writer(self, node: "Node | None") -> None:
         """Note which pending node will write this memory; None when it has been written."""
         assert self.root is not None
         if node is None:
-            self.version += 1
             self.writer = None
             writers.pop(self.root.key, None)
         else:
@@ -128,18 +132,23 @@ def _never_written(base: Any) -> bool:
     """Tell whether what lies behind a root is ``bytes``, or the map of a GGUF file."""
     if type(base) is memoryview:
         base = base.obj if base.readonly else None
-    return type(base) in (bytes, mmap.mmap)
+    return type(base) is bytes or (type(base) is mmap.mmap and memoryview(base).readonly)
 
 
 def find(value: Plain) -> Storage | None:
     """Return the Storage of the memory of `value` if it has one."""
-    return registry.get(id(root_of(value)))
+    return _entry(root_of(value))
+
+
+def _entry(root: Plain) -> Storage | None:
+    storage = registry.get(id(root))
+    return storage if storage is not None and storage.is_of(root) else None
 
 
 def storage_of(value: Plain) -> Storage | None:
     """Return the Storage of the memory of `value`, made if needed; None for constant memory."""
     root = value if value.base is None else root_of(value)
-    storage = registry.get(id(root))
+    storage = _entry(root)
     if storage is not None:
         return storage
     base = root.base
@@ -152,9 +161,10 @@ def storage_of(value: Plain) -> Storage | None:
 
 def adopt(storage: Storage, value: Plain) -> None:
     """Give `storage`, the books of a pending node, the memory that the node has now got."""
-    known = registry.get(id(root_of(value)))
+    root = root_of(value)
+    known = _entry(root)
     if known is None:
-        _bind(storage, root_of(value))
+        _bind(storage, root)
     elif known is not storage:
         for ref in storage.readers:
             known.add_reader(ref)
@@ -163,7 +173,10 @@ def adopt(storage: Storage, value: Plain) -> None:
 def _bind(storage: Storage, root: Plain) -> Storage:
     storage.root = _Root(root, _forget)
     storage.root.key = id(root)
-    return registry.setdefault(id(root), storage)
+    entered = registry.setdefault(id(root), storage)
+    if not entered.is_of(root):
+        entered = registry[id(root)] = storage
+    return entered
 
 
 class _Exported(np.ndarray[Any, Any]):

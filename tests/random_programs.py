@@ -35,7 +35,7 @@ class Program:
 
     def run_recording_only(self, steps):
         """The same with statements that compute nothing, on a backend that may fail at reads."""
-        self.execute([self.matmul, self.view_of_matrix, self.negate, self.delete], steps)
+        self.execute([self.matmul, self.matmul, self.view_of_matrix, self.delete], steps)
         self.check_all(xp.BackendError)
 
     def execute(self, statements, steps):
@@ -64,6 +64,7 @@ class Program:
             self.check_one,
             self.mistake,
             self.share_foreign,
+            self.evaluate_then_update,
         ]
 
     # -- choosing -------------------------------------------------------------------------------
@@ -119,7 +120,7 @@ class Program:
             self.put(x[at], a[at])
         elif how == 3:
             self.put(xp.expand_dims(x, axis=0), a[None])
-        elif how == 4 and a.flags.c_contiguous:
+        elif how == 4:
             self.put(xp.reshape(x, (-1,)), a.reshape(-1))
         elif how == 5 and a.ndim >= 2:
             key = (..., slice(None, None, self.random.choice([1, 2])))
@@ -146,6 +147,18 @@ class Program:
             value = b.copy()  # NumPy would read what it has just written
             x[at] = y if not np.shares_memory(a, b) else xp.asarray(value, device=self.device)
             a[at] = value
+
+    def evaluate_then_update(self):
+        """Compute an array and a view of it, then update one through the other."""
+        i = self.pick(lambda a: a.ndim == 2 and a.shape[0] == a.shape[1])
+        if i is not None:
+            x, a = self.pairs[i]
+            product, view = x @ x, a @ a
+            transposed = product.T
+            xp.evaluate(product, transposed)
+            transposed += x @ x
+            view.T[...] += a @ a
+            self.put(product, view)
 
     def update(self):
         i = self.pick(lambda a: a.flags.writeable)

@@ -122,3 +122,124 @@ def test_planted_faults_are_found(monkeypatch, fault):
     _storage.writers.clear()
     pending.clear()
     assert found
+
+
+@pytest.fixture
+def x(device):
+    return xp.asarray([[1.0, 2.0], [3.0, 4.0]], device=device)
+
+
+SQUARE = np.array([[7.0, 10.0], [15.0, 22.0]])
+
+
+def test_update_through_a_view_of_an_evaluated_array(x):
+    for read in (
+        np.asarray,
+        lambda p: np.asarray(p @ x) @ np.linalg.inv(np.asarray(x)),
+        lambda p: np.asarray(p.T).T,
+    ):
+        product = x @ x
+        view = product.T
+        xp.evaluate(product, view)
+        view += x @ x
+        assert xp.is_pending(product)
+        np.testing.assert_allclose(read(product), SQUARE + SQUARE.T)
+
+
+def test_write_after_an_update_through_a_view(x):
+    product = x @ x
+    view = product[0]
+    xp.evaluate(product, view)
+    view += (x @ x)[0]
+    product[0, 0] = 0.0
+    np.testing.assert_array_equal(np.asarray(product), [[0.0, 20.0], [15.0, 22.0]])
+
+
+def test_broadcast_of_a_pending_array_is_read_only(x):
+    product = x @ x
+    for view in (xp.broadcast_to(product, (3, 2, 2)), xp.broadcast_to(product, (2, 2))[0]):
+        with pytest.raises(ValueError, match="read-only"):
+            view[0] = 99.0
+        with pytest.raises(ValueError, match="read-only"):
+            view += 1.0
+    np.testing.assert_array_equal(np.asarray(product), SQUARE)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: -p.T,
+        lambda p: 2.0 * p.T,
+        lambda p: p.T + p.T,
+        lambda p: xp.astype(p.T, xp.float32),
+        lambda p: p + p,
+    ],
+)
+def test_reshape_is_a_view_in_the_same_cases(x, make):
+    results = []
+    for lazy in (True, False):
+        with xp.options(lazy=lazy):
+            result = make(x @ x)
+            flat = xp.reshape(result, (-1,))
+            flat[1] = -1000.0
+            results.append(np.array(result))
+    np.testing.assert_array_equal(results[0], results[1])
+
+
+@pytest.mark.parametrize("settings", [{"lazy": False}, {"max_pending_nodes": 1}])
+def test_failed_update_may_be_tried_again(failing, settings):
+    a = xp.ones((2, 2), device="failing")
+    total = xp.zeros((2, 2), device="failing")
+    product = a @ a
+    failing.outcomes[:] = [Status.FAILED]
+    with xp.options(**settings):
+        with pytest.raises(xp.BackendError):
+            total += product
+        total += product
+    np.testing.assert_array_equal(np.asarray(total), np.full((2, 2), 2.0))
+
+
+def test_reading_within_an_evaluation(counting, monkeypatch):
+    a = xp.ones((2, 2), device="counting")
+    total = xp.zeros((2, 2), device="counting")
+    chain = (a @ a) @ a
+    total += chain
+    compute = type(counting).graph_compute
+    seen = []
+
+    def with_a_signal(self, graph):
+        if not seen:
+            seen.append(None)
+            seen[0] = float(total[0, 0])
+        return compute(self, graph)
+
+    monkeypatch.setattr(type(counting), "graph_compute", with_a_signal)
+    assert float(chain[1, 1]) == 4.0
+    assert seen == [4.0]
+    np.testing.assert_array_equal(np.asarray(total), np.full((2, 2), 4.0))
+
+
+def test_recording_on_a_view_within_an_evaluation(counting, monkeypatch):
+    a = xp.ones((2, 2), device="counting")
+    view = (a @ a).T
+    compute = type(counting).graph_compute
+    parts = []
+
+    def with_a_reader(self, graph):
+        parts.append(view[:1])
+        return compute(self, graph)
+
+    monkeypatch.setattr(type(counting), "graph_compute", with_a_reader)
+    xp.evaluate(view)
+    np.testing.assert_array_equal(np.asarray(parts[0]), np.full((1, 2), 2.0))
+
+
+def test_pending_halves_mix_as_computed_ones_do(device):
+    halves = xp.ones((2, 2), dtype=xp.bfloat16, device=device)
+    integers = xp.ones((2, 2), dtype=xp.int32, device=device)
+    pending = (integers @ integers) + halves, (halves @ halves) * 1.7
+    with xp.options(lazy=False):
+        computed = (integers @ integers) + halves, (halves @ halves) * 1.7
+    for one, other in zip(pending, computed, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

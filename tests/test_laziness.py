@@ -2,12 +2,10 @@
 
 import gc
 import pickle
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
+from scripts import run_script
 
 import ggarray as xp
 from ggarray.interface import Op, Status
@@ -239,19 +237,6 @@ def test_error_names_backend_and_shapes(failing):
         xp.evaluate(product)
 
 
-def run_script(script):
-    """Run a script in a process of its own and return what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_loop_that_never_reads_is_bounded():
     peak = run_script(
         """
@@ -310,3 +295,20 @@ def test_long_chain_neither_recurses_nor_leaks(read):
         """
     )
     assert int(out) == 0
+
+
+def test_large_memory_behind_small_views_is_bounded():
+    peak = run_script(
+        """
+        import resource
+        import ggarray as xp
+        products = []
+        with xp.options(max_pending_bytes=64 << 20):
+            for step in range(64):
+                x = xp.ones((1, 4 << 20))  # 32 MiB, of which the product reads two elements
+                products.append(x[:, :2] @ xp.ones((2, 1)))
+        assert all(float(p[0, 0]) == 2 for p in products)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        """
+    )
+    assert int(peak) < 600  # MiB; all operands are 2,048

@@ -171,15 +171,13 @@ def matmul(a: _Array | Blocks, b: _Array | Blocks, out: _Array, n_threads: int =
             return _FAILED
     if out.ndim != 2:
         return _matmul_of_batch(a, b, out, code, n_threads)
-    if code == _BF16:
-        out = out.view(np.uint16)
     m, n = out.shape
     a_pointer, a_type, a_axis, a_row, a_column = _matrix(a, code)
     b_pointer, b_type, b_axis, b_row, b_column = _matrix(b, code)
     status: int = _matmul_2d(
         a_pointer, a_type, a_axis,
         b_pointer, b_type, b_axis,
-        _pointer(out), code, m, n, a.shape[1],
+        _pointer(out.view(np.uint16) if code == _BF16 else out), code, m, n, a.shape[1],
         a_row, a_column, b_row, b_column, out.strides[0],
         n_threads,
     )  # fmt: skip

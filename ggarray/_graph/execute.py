@@ -55,10 +55,12 @@ def evaluate_pending() -> None:
 def _run(steps: Iterable[Step]) -> dict[Node, Value]:
     values: dict[Node, Value] = {}
     for step in steps:
+        if step.node.value is not None:  # a signal handler has asked for it in between
+            continue
         operands = [values[each] if is_pending(each) else each for each in step.node.operands]
         values[step.node] = _compute(step.node, operands, step)
         for node in step.last_use:
-            del values[node]
+            values.pop(node, None)
     return values
 
 
@@ -142,8 +144,10 @@ def _converted(operand: Value, node: Node) -> Value:
 
 
 def _view(node: Node, operands: list[Any], _: Plain | None) -> Plain:
-    strides, offset = node.params
-    return part(operands[0], node.shape, strides, offset, node.dtype)
+    strides, offset, writeable = node.params
+    view = part(operands[0], node.shape, strides, offset, node.dtype)
+    view.flags.writeable = writeable
+    return view
 
 
 def _copy(node: Node, operands: list[Any], out: Plain | None) -> Plain:
@@ -197,16 +201,19 @@ def _spare(node: Node, operands: list[Any], step: Step | None) -> Plain | None:
 def _publish(order: list[Node], values: dict[Node, Value]) -> None:
     """Make the values known. An interrupt in between leaves a state that another try completes."""
     for node in order:
-        if node in values:
-            node.value = values[node]
+        if node in values and node.value is None:
+            value = values[node]
+            if node.storage is not None and node.writes is None and type(value) is np.ndarray:
+                adopt(node.storage, value)
+            node.value = value
     for node in order:
+        if node.value is None:  # nobody needs it any more, or else it will be computed again
+            continue
         pending.discard(node.ref)
         for storage in node.reads:
             storage.readers.pop(node.ref, None)
         if node.writes is not None:
             _deliver(node)
-        elif node.storage is not None and node in values:
-            adopt(node.storage, values[node])  # type: ignore[arg-type]  # products are plain
         node.operands = node.keeps = ()
         node.reads.clear()
 

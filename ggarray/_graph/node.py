@@ -68,7 +68,8 @@ class Node:
         Of the value.
     params : object
         MATMUL: the shape of the product before axes of vectors are dropped. VIEW: strides and
-        offset in bytes. ADD: True to subtract. SCALE: the scalar, None for unary minus.
+        offset in bytes, and whether it may be written through. ADD: True to subtract. SCALE: the
+        scalar, None for unary minus.
     value : Value or None
         Set once, when the node has been computed.
     storage : Storage or None
@@ -165,6 +166,16 @@ def part(
     if not root.flags.c_contiguous:  # the axes in memory order, as the buffer protocol wants them
         root = root.transpose(sorted(range(root.ndim), key=lambda axis: -root.strides[axis]))
     return np.ndarray(shape, dtype, buffer=root, offset=offset, strides=strides)
+
+
+def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    """Tell whether this layout is row-major; strides of axes of length 1 do not count."""
+    return all(
+        have == want or extent == 1
+        for have, want, extent in zip(
+            strides, contiguous_strides(shape, itemsize), shape, strict=True
+        )
+    )
 
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from ggarray._graph.views import Layout
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.devices import Device
 from ggarray._runtime.options import settings
-from ggarray._storage import Plain, find, storage_of, unheld_bytes, writers
+from ggarray._storage import Plain, find, root_of, storage_of, unheld_bytes, writers
 from ggarray.interface import Op
 
 Operand = Node | Plain | Blocks
@@ -104,13 +104,15 @@ def copy(a: Node, dtype: np.dtype[Any]) -> Node:
 
 def layout_of(a: Node) -> Layout:
     """Return the layout of `a` within the memory that it will be in."""
-    return Layout(a.shape, a.strides, a.params[1] if a.op is Op.VIEW else 0)
+    if a.op is Op.VIEW:
+        return Layout(a.shape, *a.params)
+    return Layout(a.shape, a.strides, 0)
 
 
 def view(a: Node, layout: Layout) -> Node:
     """Record a view of `a` with this layout, as `layout_of` and the methods of Layout make it."""
     base = a.operands[0] if a.op is Op.VIEW and a.operands else a
-    params = layout.strides, layout.offset
+    params = layout.strides, layout.offset, layout.writeable
     node = Node(Op.VIEW, (base,), layout.shape, a.dtype, a.device, params)
     node.storage = a.books()
     return _add(node)
@@ -127,22 +129,17 @@ def update(target: Plain, b: Operand, device: Device, subtract: bool) -> bool:
         return False
     if storage.pending_readers() or np.broadcast_shapes(target.shape, b.shape) != target.shape:
         return False
-    destination = Destination(target)
     before = current(target)
-    node = Node(
-        Op.ADD,
-        (before if isinstance(before, Node) else destination, b),
-        target.shape,
-        target.dtype,
-        device,
-        subtract,
-    )
+    waiting = before if isinstance(before, Node) else None
+    destination = Destination(target)
+    node = Node(Op.ADD, (waiting or destination, b), target.shape, target.dtype, device, subtract)
     node.storage = storage
     node.writes = destination
-    storage.set_writer(node)
-    if isinstance(before, Node):  # the new update takes over from the one that waited
-        before.writes = before.storage = None
-    _add(node)
+    _add(node)  # an error here leaves the memory as it was
+    if node.value is None:
+        storage.set_writer(node)
+        if waiting is not None:  # the new update takes over
+            waiting.writes = waiting.storage = None
     return True
 
 
@@ -169,7 +166,7 @@ def _add(node: Node) -> Node:
             if storage is None:
                 continue
             if not storage.readers:
-                new_bytes += operand.nbytes
+                new_bytes += operand.nbytes if operand.base is None else root_of(operand).nbytes
             if storage.foreign or storage.exports:
                 may_wait = False
         elif type(operand) is Node:

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ggarray._graph.node import Destination, Node, contiguous_strides
 from ggarray._graph.products import as_matrix
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.plugins import candidates
-from ggarray._storage import Plain
+from ggarray._storage import Plain, Storage
 from ggarray.interface import PRODUCTS, BackendDevice, Kernel, Op, Tensor
 
 
@@ -67,24 +69,36 @@ def is_pending(operand: Any) -> bool:
 def schedule(order: list[Node]) -> Plan:
     """Return the plan for pending nodes, given each after its operands."""
     last_reader = {each: node for node in order for each in node.operands if is_pending(each)}
-    planned = set(order)
+    needed = _Needed(order)
     steps = []
     for node in order:
         last_use = tuple(
             each
             for each in {each for each in node.operands if is_pending(each)}
-            if last_reader[each] is node and not _needed_after(each, planned)
+            if last_reader[each] is node and not needed.after(each)
         )
         steps.append(Step(node, choose(node) if node.op in PRODUCTS else None, last_use))
     return Plan(tuple(steps))
 
 
-def _needed_after(node: Node, planned: set[Node]) -> bool:
-    """Tell whether the program, memory or a node outside the plan waits for the node's value."""
-    if node.held or node.writes is not None:
-        return True
-    readers = node.storage.pending_readers() if node.storage is not None else ()
-    return any(reader not in planned for reader in readers)
+class _Needed:
+    """Which values are needed after the plan; asked once for all views of a piece of memory."""
+
+    def __init__(self, order: list[Node]) -> None:
+        self._planned = set(order)
+        self._read_outside: dict[Storage, bool] = {}
+
+    def after(self, node: Node) -> bool:
+        """Tell whether the program, memory or a node outside the plan waits for the value."""
+        if node.held or node.writes is not None:
+            return True
+        storage = node.storage
+        if storage is None:
+            return False
+        if storage not in self._read_outside:
+            readers = storage.pending_readers()
+            self._read_outside[storage] = any(each not in self._planned for each in readers)
+        return self._read_outside[storage]
 
 
 def choose(node: Node) -> BackendDevice:
@@ -93,6 +107,8 @@ def choose(node: Node) -> BackendDevice:
     if not preferred:
         return cpu
     a, b = (_expected(operand, node) for operand in node.operands)
+    if isinstance(a, Blocks) and isinstance(b, Blocks):
+        b = Tensor(b.shape, node.dtype, contiguous_strides(b.shape, node.dtype.itemsize))
     operands = as_matrix(a, left=node.op is Op.MATMUL), as_matrix(b, left=False)
     shape = node.shape if node.op is Op.OUT_PROD else node.params
     out = Tensor(shape, node.dtype, contiguous_strides(shape, node.dtype.itemsize))
@@ -110,9 +126,12 @@ def choose_for(kernel: Kernel, device: str) -> BackendDevice:
 
 def _expected(operand: Node | Plain | Blocks | Destination, node: Node) -> Any:
     """Return what the kernel of `node` will see of an operand: plain ones in the node's dtype."""
-    if isinstance(operand, Blocks):
-        return operand
     assert not isinstance(operand, Destination)
+    if isinstance(operand, Blocks):
+        if node.dtype == np.float32:
+            return operand
+        strides = contiguous_strides(operand.shape, node.dtype.itemsize)
+        return Tensor(operand.shape, node.dtype, strides)
     if operand.dtype == node.dtype and not isinstance(operand, Node):
         return operand
     return Tensor(operand.shape, node.dtype, operand.strides)

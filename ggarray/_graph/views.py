@@ -4,7 +4,7 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
-from ggarray._graph.node import contiguous_strides
+from ggarray._graph.node import contiguous_strides, is_contiguous
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +14,7 @@ class Layout:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
+    writeable: bool = True
 
     def permute(self, axes: tuple[int, ...]) -> "Layout":
         """Return the layout with its axes in this order (a permutation of them all)."""
@@ -21,6 +22,7 @@ class Layout:
             tuple(self.shape[axis] for axis in axes),
             tuple(self.strides[axis] for axis in axes),
             self.offset,
+            self.writeable,
         )
 
     def expand(self, axis: int) -> "Layout":
@@ -28,7 +30,7 @@ class Layout:
         shape, strides = list(self.shape), list(self.strides)
         shape.insert(axis, 1)
         strides.insert(axis, 0)
-        return Layout(tuple(shape), tuple(strides), self.offset)
+        return Layout(tuple(shape), tuple(strides), self.offset, self.writeable)
 
     def squeeze(self, axes: frozenset[int]) -> "Layout":
         """Return the layout without these axes of length 1."""
@@ -36,7 +38,7 @@ class Layout:
         return self.permute(kept)
 
     def broadcast(self, shape: tuple[int, ...]) -> "Layout | None":
-        """Return the layout repeated to `shape`; None where it does not broadcast."""
+        """Return the layout repeated to `shape`, read-only; None where it does not broadcast."""
         missing = len(shape) - len(self.shape)
         if missing < 0:
             return None
@@ -45,16 +47,13 @@ class Layout:
             if have != want and have != 1:
                 return None
             strides.append(stride if have == want else 0)
-        return Layout(shape, tuple(strides), self.offset)
+        return Layout(shape, tuple(strides), self.offset, writeable=False)
 
     def reshape(self, shape: tuple[int, ...], itemsize: int) -> "Layout | None":
         """Return the layout of this shape; None where elements would have to move."""
-        for extent, stride, contiguous in zip(
-            self.shape, self.strides, contiguous_strides(self.shape, itemsize), strict=True
-        ):
-            if stride != contiguous and extent != 1:
-                return None
-        return Layout(shape, contiguous_strides(shape, itemsize), self.offset)
+        if not is_contiguous(self.shape, self.strides, itemsize):
+            return None
+        return Layout(shape, contiguous_strides(shape, itemsize), self.offset, self.writeable)
 
     def index(self, key: tuple[Any, ...]) -> "Layout | None":
         """Return the layout that basic indexing gives; None for any other index, or a bad one.
@@ -85,7 +84,8 @@ class Layout:
                     return None
                 offset += (step % extent) * stride
         # of no elements, any place is right that lies within the memory
-        return Layout(tuple(shape), tuple(strides), self.offset if 0 in shape else offset)
+        offset = self.offset if 0 in shape else offset
+        return Layout(tuple(shape), tuple(strides), offset, self.writeable)
 
 
 def _full_key(key: tuple[Any, ...], ndim: int) -> list[Any] | None:

@@ -25,6 +25,15 @@ class Binary(Protocol):
     def __call__(self, x1: Any, x2: Any, /) -> Array: ...
 
 
+def require(*arrays: Any) -> None:
+    """Raise TypeError unless these are Arrays."""
+    for x in arrays:
+        if not isinstance(x, Array):
+            raise TypeError(
+                f"a ggarray Array is wanted, not {type(x).__name__}: see ggarray.asarray"
+            )
+
+
 def read(x: Any) -> Plain:
     """Return the value of an array, computed now if it is pending.
 
@@ -33,9 +42,9 @@ def read(x: Any) -> Plain:
     TypeError
         `x` is not an Array, or is quantized.
     """
-    if isinstance(x, Array):
-        return x._read()
-    raise TypeError(f"a ggarray Array is wanted, not {type(x).__name__}: see ggarray.asarray")
+    require(x)
+    value: Plain = x._read()
+    return value
 
 
 def read_wide(x: Any) -> Plain:

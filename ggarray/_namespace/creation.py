@@ -123,9 +123,13 @@ def _is_constant(obj: Any) -> bool:
     return obj.dtype.isnative and obj.flags.aligned
 
 
+def _too_large(element: Any) -> bool:
+    return type(element) is int and not -(2**63) <= element < 2**64
+
+
 def _known(value: Plain) -> Plain:
     """Return `value` in native byte order; an error if there is no dtype for its elements."""
-    if value.dtype == np.object_ and any(type(each) is int for each in value.flat):
+    if value.dtype == np.object_ and any(_too_large(each) for each in value.flat):
         raise OverflowError("an integer is out of the range of every dtype")
     return value.astype(plain_dtype(value.dtype), copy=False)
 

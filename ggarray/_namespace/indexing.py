@@ -4,7 +4,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from ggarray._array import Array, wrap, wrap_blocks
-from ggarray._namespace._calls import device_of, read
+from ggarray._namespace._calls import device_of, read, require
 from ggarray._namespace.searching import as_indices
 from ggarray._quantized.blocks import Blocks
 
@@ -30,6 +30,7 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     TypeError
         Indices are not integers, or `axis` is the blocked one.
     """
+    require(x)
     device = device_of(x, indices)
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: an axis has to be named for shape {x.shape}")

@@ -8,14 +8,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from ggarray._array import Array, matmul as _matmul, outer as _outer, permute, wrap
-from ggarray._namespace._calls import device_of
+from ggarray._namespace._calls import device_of, require
 from ggarray._namespace.manipulation import expand_dims, reshape
-
-
-def _check(name: str, *arrays: Any) -> None:
-    for x in arrays:
-        if not isinstance(x, Array):
-            raise TypeError(f"{name}: a ggarray Array is wanted, not {type(x).__name__}")
 
 
 def matmul(x1: Array, x2: Array, /) -> Array:
@@ -39,13 +33,13 @@ def matmul(x1: Array, x2: Array, /) -> Array:
     TypeError
         The dtypes have no product.
     """
-    _check("matmul", x1, x2)
+    require(x1, x2)
     return _matmul(x1, x2)
 
 
 def matrix_transpose(x: Array, /) -> Array:
     """Transpose of the last two axes, as a view; ValueError with fewer than two."""
-    _check("matrix_transpose", x)
+    require(x)
     return x.mT
 
 
@@ -71,7 +65,7 @@ def tensordot(
     ValueError
         Lengths of contracted axes differ, or there are too few axes.
     """
-    _check("tensordot", x1, x2)
+    require(x1, x2)
     axes1, axes2 = _contracted(x1, x2, axes)
     lengths1 = tuple(x1.shape[axis] for axis in axes1)
     lengths2 = tuple(x2.shape[axis] for axis in axes2)
@@ -122,7 +116,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     ValueError
         The lengths along `axis` differ, or the other axes do not broadcast.
     """
-    _check("vecdot", x1, x2)
+    require(x1, x2)
     device_of(x1, x2)
     a, b = _axis_last(x1, axis), _axis_last(x2, axis)
     if a.shape[-1] != b.shape[-1]:

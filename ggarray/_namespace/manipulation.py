@@ -3,22 +3,27 @@
 import math
 import operator
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ggarray._array import Array, permute, view, wrap, wrap_blocks
+from ggarray._dtypes import promote
 from ggarray._graph.views import Layout
-from ggarray._namespace._calls import device_of, read
+from ggarray._namespace._calls import device_of, read, require
 from ggarray._quantized import blocks as _blocks
 from ggarray._quantized.blocks import Blocks
+from ggarray._runtime.devices import Device
+from ggarray._storage import Plain
 
 Shape = Sequence[int]
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """Arrays broadcast against each other, as read-only views; ValueError if they do not."""
+    require(*arrays)
     shape = broadcast_shapes(*(x.shape for x in arrays))
     return tuple(broadcast_to(x, shape) for x in arrays)
 
@@ -30,6 +35,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def broadcast_to(x: Array, /, shape: Shape) -> Array:
     """`x` repeated to `shape`, as a read-only view; ValueError if it does not broadcast."""
+    require(x)
     target = _shape(shape)
     pending = view(x, lambda layout: layout.broadcast(target))
     return wrap(np.broadcast_to(read(x), target), x.device) if pending is None else pending
@@ -45,11 +51,11 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
     ValueError
         There is no array, or shapes differ along other axes.
     """
-    device = device_of(*arrays)
+    device = _device_of_all("concat", arrays)
     quantized = _blocks_of(arrays)
     if quantized is not None and axis is not None:
         return wrap_blocks(_blocks.concat(quantized, axis), device)
-    return wrap(np.concatenate([read(x) for x in arrays], axis=axis), device)
+    return wrap(np.concatenate(_promoted(arrays), axis=axis), device)
 
 
 def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
@@ -62,6 +68,7 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     ValueError
         A place is named twice.
     """
+    require(x)
     new = 1 if isinstance(axis, int) else len(axis)
     places = sorted(normalize_axis_tuple(axis, x.ndim + new))
 
@@ -83,6 +90,7 @@ def moveaxis(
     x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /
 ) -> Array:
     """View of `x` with the axes `source` moved to the places `destination`."""
+    require(x)
     ndim = x.ndim
     sources = normalize_axis_tuple(source, ndim)
     places = normalize_axis_tuple(destination, ndim)
@@ -96,6 +104,7 @@ def moveaxis(
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     """View of `x` with its axes in the order `axes`; ValueError if that is no permutation."""
+    require(x)
     order = normalize_axis_tuple(axes, x.ndim)
     if len(order) != x.ndim:
         raise ValueError(f"axes {tuple(axes)} are no permutation of the axes of shape {x.shape}")
@@ -125,7 +134,8 @@ def reshape(x: Array, /, shape: Shape, *, copy: bool | None = None) -> Array:
     ValueError
         The numbers of elements differ, or `copy` is False and elements have to move.
     """
-    if isinstance(x, Array) and isinstance(x._source, Blocks):
+    require(x)
+    if isinstance(x._source, Blocks):
         return wrap_blocks(x._source.reshape(shape), x.device)
     if not copy:
         target = _full_shape(_shape(shape), x)
@@ -148,6 +158,7 @@ def roll(
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     """View of `x` without the axes `axis`; ValueError where one is not of length 1."""
+    require(x)
     axes = frozenset(normalize_axis_tuple(axis, x.ndim))
     for each in axes:
         if x.shape[each] != 1:
@@ -158,11 +169,11 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
     """Arrays of one shape joined along a new axis; quantized ones of one dtype too."""
-    device = device_of(*arrays)
+    device = _device_of_all("stack", arrays)
     quantized = _blocks_of(arrays)
     if quantized is not None:
         return wrap_blocks(_blocks.stack(quantized, axis), device)
-    return wrap(np.stack([read(x) for x in arrays], axis=axis), device)
+    return wrap(np.stack(_promoted(arrays), axis=axis), device)
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
@@ -172,6 +183,7 @@ def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Return the parts of `x` along an axis, without it."""
+    require(x)
     at = normalize_axis_index(axis, x.ndim)
     before = (slice(None),) * at
     return tuple(x[(*before, index)] for index in range(x.shape[at]))
@@ -191,6 +203,20 @@ def _full_shape(shape: tuple[int, ...], x: Array) -> tuple[int, ...]:
     if math.prod(shape) != x.size or min(shape, default=0) < 0:
         raise ValueError(f"an array of shape {x.shape} cannot have shape {shape}")
     return shape
+
+
+def _device_of_all(name: str, arrays: Sequence[Array]) -> Device:
+    if not len(arrays):
+        raise ValueError(f"{name}: there is no array")
+    require(*arrays)
+    return device_of(*arrays)
+
+
+def _promoted(arrays: Sequence[Array]) -> list[Plain]:
+    """Return the values of arrays, all in the dtype that they promote to."""
+    values = [read(x) for x in arrays]
+    dtype = reduce(promote, (value.dtype for value in values))
+    return [value.astype(dtype, copy=False) for value in values]
 
 
 def _blocks_of(arrays: Sequence[Array]) -> list[Blocks] | None:

@@ -400,7 +400,7 @@ def test_matrix_transpose():
 def test_products_take_arrays_only(name, other):
     x = on_cpu(np.eye(2))
     for operands in ((x, other), (other, x)):
-        with pytest.raises(TypeError, match=name):
+        with pytest.raises(TypeError, match="Array is wanted"):
             getattr(xp, name)(*operands)
-    with pytest.raises(TypeError, match="matrix_transpose"):
+    with pytest.raises(TypeError, match="Array is wanted"):
         xp.matrix_transpose(other)
