@@ -189,7 +189,7 @@ def matmul(a: _Array | Blocks, b: _Array | Blocks, out: _Array, n_threads: int =
 
 def _matrix(x: _Array | Blocks, code: int) -> tuple[Any, int, int, int, int]:
     """Return address, type, blocked axis (from the end), row stride and column stride."""
-    if type(x) is Blocks:
+    if isinstance(x, Blocks):
         data = x.data
         row, column, _ = data.strides
         return _pointer(data), x.dtype.type_id, x.axis - 2, row, column
@@ -238,8 +238,9 @@ def _decoded_if_batch_is_blocked(x: _Array | Blocks, n_threads: int) -> _Array |
 
 def _computes_in(x: _Array | Blocks, dtype: np.dtype[Any]) -> bool:
     if isinstance(x, Blocks):
-        return dtype == _FLOAT32 and supported(x.dtype)
-    return x.dtype == dtype
+        return bool(dtype == _FLOAT32) and supported(x.dtype)
+    same: bool = x.dtype == dtype
+    return same
 
 
 def _matmul_of_batch(
