@@ -188,6 +188,7 @@ def _spare(node: Node, operands: list[Any], step: Step | None) -> Plain | None:
         if (
             type(operand) is Node
             and operand in step.last_use
+            and operand.value is None
             and operand.op is not Op.VIEW
             and value.shape == node.shape
             and value.dtype == node.dtype
