@@ -1,5 +1,6 @@
 """Fixtures that all tests may use."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import ggarray as xp
 sys.path.insert(0, str(Path(__file__).parent))
 
 from doubles import NumpyRegistry
+
+# Tests press Ctrl-C; a job that was started in the background has been told to ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REGISTRY = NumpyRegistry()
 xp.register_backend(REGISTRY)
