@@ -167,7 +167,7 @@ def _add(node: Node) -> Node:
                 continue
             if not storage.readers:
                 new_bytes += operand.nbytes if operand.base is None else root_of(operand).nbytes
-            if storage.foreign or storage.exports:
+            if storage.shared:
                 may_wait = False
         elif type(operand) is Node:
             storage = operand.books()
