@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from _quantized.gguf_files import forged, tensor
-from values import zeros_q8_0
+from values import on_cpu, pending, zeros_q8_0
 
 import ggarray as xp
 from ggarray import fft, linalg
@@ -34,16 +34,6 @@ ARGUMENTS = {
 }
 ARRAYS = ("x", "x1", "x2", "condition", "indices", "arrays")
 NO_ARRAYS = ("result_type", "from_dlpack", "asarray")
-
-
-def on_cpu(value, dtype=None):
-    return xp.asarray(np.asarray(value, dtype), device="cpu")
-
-
-def pending(value):
-    x = on_cpu(np.eye(len(value)), value.dtype) @ on_cpu(value)
-    assert xp.is_pending(x)
-    return x
 
 
 def required(function):

@@ -3,23 +3,13 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from values import check, numbers, zeros_q8_0
+from values import check, numbers, on_cpu, pending, zeros_q8_0
 
 import ggarray as xp
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 DLPACK = [np.bool_, np.int8, np.int64, np.uint16, np.float16, np.float32, np.complex128]
 VALUE = numbers((3, 4), np.float64)
-
-
-def on_cpu(value, dtype=None):
-    return xp.asarray(np.asarray(value, dtype), device="cpu")
-
-
-def pending(value):
-    x = on_cpu(np.eye(len(value)), value.dtype) @ on_cpu(value)
-    assert xp.is_pending(x)
-    return x
 
 
 MAKERS = pytest.mark.parametrize("make", [on_cpu, pending], ids=["plain", "pending"])

@@ -25,6 +25,18 @@ def check(result, expected, dtype=None, rtol=0.0, atol=0.0, device="cpu"):
         np.testing.assert_array_equal(value, expected)
 
 
+def on_cpu(value, dtype=None):
+    """Return an Array of these values on the cpu."""
+    return xp.asarray(np.asarray(value, dtype), device="cpu")
+
+
+def pending(value):
+    """Return a pending Array of these values."""
+    x = on_cpu(np.eye(len(value)), value.dtype) @ on_cpu(value)
+    assert xp.is_pending(x)
+    return x
+
+
 def numbers(shape, dtype, seed=0):
     """Random numbers of a dtype: normal ones, whole ones of either sign, or truth values."""
     rng = np.random.default_rng(seed)

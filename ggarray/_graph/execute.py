@@ -132,7 +132,7 @@ def _copy_now(kernel: Kernel, device: str) -> None:
 def _converted(operand: Value, node: Node) -> Value:
     """Return an operand of a product as kernels take it: in the product's dtype, or quantized."""
     if type(operand) is Blocks:
-        if node.dtype == np.float32 and operand.axis >= operand.ndim - 2:
+        if products.stays_quantized(operand, node.dtype):
             return operand
         operand = dequantize(operand, node.device)
     assert not isinstance(operand, Blocks)

@@ -8,6 +8,8 @@ of the whole product, but for the rounding of another kernel.
 import time
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.plugins import stream
 from ggarray._storage import Plain
@@ -28,6 +30,11 @@ _ALIGN = 64  # panels are whole tiles of any kernel
 
 # Multiply-adds a second that were seen, by backend, dtype and kind of operands.
 _speed: dict[tuple[Any, ...], float] = {}
+
+
+def stays_quantized(blocks: Blocks, dtype: Any) -> bool:
+    """Tell whether kernels of a product of `dtype` take these blocks; else they are decoded."""
+    return bool(dtype == np.float32) and blocks.axis >= blocks.ndim - 2
 
 
 def as_matrix(operand: Any, left: bool) -> Any:

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ggarray._graph.node import Destination, Node, contiguous_strides
-from ggarray._graph.products import as_matrix
+from ggarray._graph.products import as_matrix, stays_quantized
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.plugins import candidates
 from ggarray._storage import Plain, Storage
@@ -128,7 +126,7 @@ def _expected(operand: Node | Plain | Blocks | Destination, node: Node) -> Any:
     """Return what the kernel of `node` will see of an operand: plain ones in the node's dtype."""
     assert not isinstance(operand, Destination)
     if isinstance(operand, Blocks):
-        if node.dtype == np.float32:
+        if stays_quantized(operand, node.dtype):
             return operand
         strides = contiguous_strides(operand.shape, node.dtype.itemsize)
         return Tensor(operand.shape, node.dtype, strides)
