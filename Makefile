@@ -9,8 +9,12 @@ BUILD_INPUTS := setup.py pyproject.toml ggarray/_version.py \
 PROMPT ?= Explain in one sentence what a matrix product is.
 DEVICE ?=
 THREADS ?=
+SUITE ?=
+EXAMPLES ?= 500
+EXTRA ?=
 
-.PHONY: demo test test-model lint bench clean
+.PHONY: demo test test-model test-clients lint bench clean
+.PHONY: conformance conformance-clients conformance-report
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +41,26 @@ test: $(VENV)/installed-dev
 test-model: $(VENV)/installed-dev $(VENV)/installed-model
 	$(BIN)/python -m pytest -m model
 
+$(VENV)/installed-conformance: $(VENV)/installed-dev
+	$(PIP) install --editable '.[conformance]'
+	@touch $@
+
+test-clients: $(VENV)/installed-conformance
+	$(BIN)/python -m pytest conformance/clients
+
+# By hand: SUITE is a checkout of data-apis/array-api-tests, EXTRA one of array-api-extra.
+conformance: $(VENV)/installed-conformance
+	$(BIN)/python -m conformance.official --suite '$(SUITE)' --max-examples $(EXAMPLES) \
+		$(if $(DEVICE),--device $(DEVICE)) --enable-skipped --repeat-special-cases 20
+
+conformance-clients: $(VENV)/installed-conformance
+	$(BIN)/python -m conformance.clients.scipy_suite
+	$(BIN)/python -m conformance.clients.sklearn_suite
+	$(if $(EXTRA),$(BIN)/python -m conformance.clients.extra_suite --sources '$(EXTRA)')
+
+conformance-report: $(VENV)/installed-conformance
+	$(BIN)/python -m conformance.status --max-examples $(EXAMPLES) $(if $(SUITE),--suite '$(SUITE)')
+
 # The types are checked as users get them: in an installed copy, away from the checkout.
 INSTALLED := build/lint-install
 lint: $(VENV)/installed-dev
@@ -49,6 +73,10 @@ lint: $(VENV)/installed-dev
 	@want=$$(find ggarray backends -name '*.py' -o -name '*.pyi' | grep -vc /build_); \
 		grep -q "no issues found in $$want source files" $(INSTALLED)/mypy.txt \
 		|| { echo "mypy was to see $$want files"; exit 1; }
+	cd typing_tests && PYTHONPATH=$(CURDIR)/$(INSTALLED) \
+		$(CURDIR)/$(BIN)/mypy --strict --config-file ../pyproject.toml .
+	cd typing_tests && PYTHONPATH=$(CURDIR)/$(INSTALLED) PYRIGHT_PYTHON_IGNORE_WARNINGS=1 \
+		$(CURDIR)/$(BIN)/pyright --pythonpath $(CURDIR)/$(BIN)/python
 
 bench: $(VENV)/installed-dev $(VENV)/installed-model
 	env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE $(BIN)/python -m benchmarks

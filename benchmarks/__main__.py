@@ -1,10 +1,10 @@
-"""``python -m benchmarks [calls] [model]``: run the benchmarks, all by default."""
+"""``python -m benchmarks [calls] [peers] [model]``: run the benchmarks, all by default."""
 
 import sys
 
-from benchmarks import calls, model
+from benchmarks import calls, model, peers
 
-MAINS = {"calls": calls.main, "model": model.main}
+MAINS = {"calls": calls.main, "peers": peers.main, "model": model.main}
 
 for name in sys.argv[1:] or MAINS:
     MAINS[name]()

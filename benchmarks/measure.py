@@ -22,14 +22,14 @@ def seconds_a_call(call: Call, clock: Callable[[], float], at_least: float = 0.0
 
 
 def alternate(
-    ours: Call, peer: Call, clock: Callable[[], float] = time.thread_time, repeats: int = 15
-) -> tuple[float, float]:
-    """Return the medians of both, in seconds a call; the two take turns."""
-    times: tuple[list[float], list[float]] = ([], [])
+    *calls: Call, clock: Callable[[], float] = time.thread_time, repeats: int = 15
+) -> tuple[float, ...]:
+    """Return the median of each call, in seconds; they take turns."""
+    times: tuple[list[float], ...] = tuple([] for _ in calls)
     for _ in range(repeats):
-        for call, into in zip((ours, peer), times, strict=True):
+        for call, into in zip(calls, times, strict=True):
             into.append(seconds_a_call(call, clock))
-    return statistics.median(times[0]), statistics.median(times[1])
+    return tuple(statistics.median(each) for each in times)
 
 
 def row(name: str, ours: float, peer: float, scale: float = 1e6, unit: str = "us") -> str:

@@ -3,10 +3,20 @@
 ``import ggarray as xp`` and a program written to the Python array API standard runs. Matrix and
 outer products are recorded and computed when their values are needed, by a backend chosen at run
 time.
+
+Examples
+--------
+>>> x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+>>> y = x @ x
+>>> xp.is_pending(y)
+True
+>>> y
+Array([[ 7., 10.],
+       [15., 22.]], dtype=float64, device='cpu')
 """
 
 from pkgutil import extend_path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # A regular install keeps the backends beside the package: they are found from a checkout too.
 __path__ = extend_path(__path__, __name__)
@@ -165,6 +175,39 @@ from ggarray._namespace.manipulation import (
     tile,
     unstack,
 )
+from ggarray._namespace.numpy_names import (
+    allclose,
+    array,
+    concatenate,
+    cross,
+    cumprod,
+    cumsum,
+    diag,
+    diagonal,
+    dot,
+    einsum,
+    gradient,
+    hstack,
+    isclose,
+    kron,
+    lib as lib,
+    median,
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmedian,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+    outer,
+    pad,
+    trace,
+    transpose,
+    vstack,
+)
 from ggarray._namespace.quantization import (
     dequantize,
     quantize,
@@ -251,11 +294,13 @@ __all__ = [
     "acosh",
     "add",
     "all",
+    "allclose",
     "any",
     "arange",
     "argmax",
     "argmin",
     "argsort",
+    "array",
     "asarray",
     "asin",
     "asinh",
@@ -279,19 +324,27 @@ __all__ = [
     "complex64",
     "complex128",
     "concat",
+    "concatenate",
     "conj",
     "copysign",
     "cos",
     "cosh",
     "count_nonzero",
+    "cross",
+    "cumprod",
+    "cumsum",
     "cumulative_prod",
     "cumulative_sum",
     "default_device",
     "dequantize",
     "devices",
+    "diag",
+    "diagonal",
     "diff",
     "divide",
+    "dot",
     "e",
+    "einsum",
     "empty",
     "empty_like",
     "equal",
@@ -314,8 +367,10 @@ __all__ = [
     "get_default_device",
     "get_num_threads",
     "get_options",
+    "gradient",
     "greater",
     "greater_equal",
+    "hstack",
     "hypot",
     "iinfo",
     "imag",
@@ -325,11 +380,13 @@ __all__ = [
     "int32",
     "int64",
     "is_pending",
+    "isclose",
     "isdtype",
     "isfinite",
     "isin",
     "isinf",
     "isnan",
+    "kron",
     "less",
     "less_equal",
     "linalg",
@@ -349,12 +406,23 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "min",
     "minimum",
     "moveaxis",
     "multiply",
     "nan",
+    "nanargmax",
+    "nanargmin",
+    "nanmax",
+    "nanmean",
+    "nanmedian",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
     "negative",
     "newaxis",
     "nextafter",
@@ -364,6 +432,8 @@ __all__ = [
     "ones",
     "ones_like",
     "options",
+    "outer",
+    "pad",
     "permute_dims",
     "pi",
     "positive",
@@ -407,6 +477,8 @@ __all__ = [
     "tanh",
     "tensordot",
     "tile",
+    "trace",
+    "transpose",
     "tril",
     "triu",
     "trunc",
@@ -421,16 +493,22 @@ __all__ = [
     "unstack",
     "var",
     "vecdot",
+    "vstack",
     "where",
     "zeros",
     "zeros_like",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import ml_dtypes only where bfloat16 is asked for."""
-    if name == "bfloat16":
-        from ggarray._dtypes import bfloat16
+bfloat16: type[Any]
+"""The scalar class of ml_dtypes, which is imported where this is asked for."""
 
-        return bfloat16()
-    raise AttributeError(f"module 'ggarray' has no attribute {name!r}")
+if not TYPE_CHECKING:  # to a type checker, a module with __getattr__ has every name
+
+    def __getattr__(name: str) -> Any:
+        """Import ml_dtypes only where bfloat16 is asked for."""
+        if name == "bfloat16":
+            from ggarray._dtypes import bfloat16
+
+            return bfloat16()
+        raise AttributeError(f"module 'ggarray' has no attribute {name!r}")

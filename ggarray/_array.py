@@ -12,7 +12,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -21,9 +21,10 @@ from ggarray._graph import record
 from ggarray._graph.execute import evaluate
 from ggarray._graph.node import Node, is_contiguous
 from ggarray._graph.views import Layout
+from ggarray._numpy_methods import NumpyMethods, answers_itself
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.devices import Device, Warning, as_device, get_default_device, join
-from ggarray._special_cases import floor_divide
+from ggarray._special_cases import floor_divide, power
 from ggarray._storage import Plain, export, find, is_constant, registry, root_of, writers
 from ggarray.interface import Op
 
@@ -41,7 +42,10 @@ _PYTHON_SCALARS = frozenset({bool, int, float, complex})
 Ufunc = Callable[..., Any]
 """A NumPy ufunc, or a function that is called like one."""
 
-_Operator = Callable[["Array", Any], "Array"]
+Operand = Union["Array", complex, np.generic, np.ndarray[Any, Any]]
+"""What operators take beside an Array; complex stands for bool, int and float too."""
+
+_Operator = Callable[["Array", Operand], "Array"]
 
 
 def _forward(ufunc: Ufunc) -> _Operator:
@@ -57,7 +61,7 @@ def _forward(ufunc: Ufunc) -> _Operator:
                     return wrap(ufunc(a, b), self._device)
             elif kind in _PYTHON_SCALARS and a.dtype.kind != "V":
                 return wrap(ufunc(a, other), self._device)
-        if not isinstance(other, _OPERANDS):
+        if not _takes(other):
             return NotImplemented
         return binary(ufunc, self, other)
 
@@ -68,10 +72,10 @@ def _arithmetic(ufunc: Ufunc) -> tuple[_Operator, _Operator, _Operator]:
     """Return the methods for an operator, its reflected and its in-place form."""
 
     def reflected(self: "Array", other: Any, /) -> Any:
-        return binary(ufunc, other, self) if isinstance(other, _OPERANDS) else NotImplemented
+        return binary(ufunc, other, self) if _takes(other) else NotImplemented
 
     def in_place(self: "Array", other: Any, /) -> Any:
-        if not isinstance(other, _OPERANDS):
+        if not _takes(other):
             return NotImplemented
         device = _device_of(self, other)
         if ufunc in _SUBTRACTS and isinstance(other, Array) and _update(self, other, device, ufunc):
@@ -86,17 +90,25 @@ def _arithmetic(ufunc: Ufunc) -> tuple[_Operator, _Operator, _Operator]:
     return _forward(ufunc), reflected, in_place
 
 
-class Array:
+class Array(NumpyMethods):
     """An array of the namespace; made by its functions, such as `asarray` and `zeros`.
 
     It follows the Python array API standard. A product of arrays is *pending* until its value is
     needed; see ``ggarray.evaluate`` and ``ggarray.is_pending``.
+
+    Examples
+    --------
+    >>> x = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> y = x @ x + x
+    >>> xp.is_pending(y)
+    True
+    >>> y[0, :]
+    Array([ 8., 12.], dtype=float64, device='cpu')
     """
 
     __slots__ = ("__weakref__", "_device", "_np", "_source")
     __module__ = "ggarray"
     __hash__ = None  # type: ignore[assignment]
-    __array_priority__ = 1000
 
     _np: Plain | None
     _source: Node | Blocks | None
@@ -135,7 +147,7 @@ class Array:
         """Return the memory, to be written now: what waits to read it has been computed."""
         value = self._read()
         storage = find(value) if registry else None
-        if storage is not None:
+        if storage is not None and storage.readers:
             evaluate(storage.pending_readers())
         return value
 
@@ -170,33 +182,76 @@ class Array:
     # -- attributes -----------------------------------------------------------------------------
 
     @property
-    def dtype(self) -> Any:
-        """Dtype: an `numpy.dtype`, or a quantized dtype."""
+    def dtype(self) -> np.dtype[Any] | Any:
+        """Dtype: a `numpy.dtype`, or a quantized dtype.
+
+        Examples
+        --------
+        >>> xp.ones(2).dtype
+        dtype('float64')
+        >>> xp.quantize(xp.ones((1, 32)), xp.q8_0).dtype
+        ggarray.q8_0
+        """
         return (self._np if self._np is not None else self._source).dtype  # type: ignore[union-attr]
 
     @property
     def device(self) -> Device:
-        """Device on which products of the array run."""
+        """Device on which products of the array run.
+
+        Examples
+        --------
+        >>> xp.ones(2, device="cpu").device
+        ggarray.Device('cpu')
+        """
         return self._device
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Lengths of the axes."""
+        """Lengths of the axes; of a quantized array, in elements.
+
+        Examples
+        --------
+        >>> xp.ones((2, 3)).shape
+        (2, 3)
+        """
         return (self._np if self._np is not None else self._source).shape  # type: ignore[union-attr]
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """Number of axes.
+
+        Examples
+        --------
+        >>> xp.ones((2, 3)).ndim
+        2
+        """
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """Number of elements.
+
+        Examples
+        --------
+        >>> xp.ones((2, 3)).size
+        6
+        """
         return math.prod(self.shape)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element; TypeError for a quantized array."""
+        """Bytes of an element.
+
+        Raises
+        ------
+        TypeError
+            The array is quantized: an element has no size of its own.
+
+        Examples
+        --------
+        >>> xp.ones(2, dtype=xp.complex64).itemsize
+        8
+        """
         if isinstance(self._source, Blocks):
             raise TypeError(f"an element of {self.dtype} has no size of its own: see nbytes")
         itemsize: int = self.dtype.itemsize
@@ -204,21 +259,52 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Bytes of all elements.
+
+        Examples
+        --------
+        >>> xp.ones((2, 32), dtype=xp.float32).nbytes
+        256
+        >>> xp.quantize(xp.ones((2, 32)), xp.q8_0).nbytes
+        68
+        """
         if isinstance(self._source, Blocks):
             return self._source.nbytes
         return self.size * self.itemsize
 
     @property
     def T(self) -> "Array":  # noqa: N802
-        """Transpose of a two-dimensional array; ValueError for any other."""
+        """Transpose of a matrix, as a view; recorded if it is pending.
+
+        Raises
+        ------
+        ValueError
+            The array has not two axes.
+
+        Examples
+        --------
+        >>> xp.asarray([[1, 2], [3, 4]]).T
+        Array([[1, 3],
+               [2, 4]], dtype=int64, device='cpu')
+        """
         if len(self.shape) != 2:
             raise ValueError(f"T is for two-dimensional arrays, not shape {self.shape}: use mT")
         return permute(self, (1, 0))
 
     @property
     def mT(self) -> "Array":  # noqa: N802
-        """Transpose of the last two axes; ValueError with fewer than two."""
+        """Transpose of the last two axes, as a view; recorded if it is pending.
+
+        Raises
+        ------
+        ValueError
+            The array has fewer than two axes.
+
+        Examples
+        --------
+        >>> xp.ones((2, 3, 4)).mT.shape
+        (2, 4, 3)
+        """
         ndim = len(self.shape)
         if ndim < 2:
             raise ValueError(f"mT needs at least two axes, not shape {self.shape}")
@@ -237,36 +323,11 @@ class Array:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Plain:
         """Return the value as a NumPy array, without a copy where that is possible."""
-        if dtype is not None and np.dtype(dtype) != self.dtype:
-            if copy is False:
-                raise ValueError(f"{self.dtype} to {np.dtype(dtype)} needs a copy")
-            return self._read().astype(dtype)
-        return self._read().copy() if copy else self._share()
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a NumPy ufunc; the result is an Array."""
-        out = kwargs.get("out", ())
-        if any(isinstance(each, Array) for each in out):
-            raise TypeError(f"numpy.{ufunc.__name__}: out= cannot be a ggarray array")
-        device = self._device
-        for each in (*inputs, *kwargs.values()):
-            if isinstance(each, Array):
-                device = join(device, each._device)
-        if ufunc is np.matmul and method == "__call__" and not kwargs:
-            a, b = (each if isinstance(each, Array) else _copied(each, device) for each in inputs)
-            return matmul(a, b)
-        values = [_plain_or_other(each) for each in inputs]
-        kwargs = {name: _plain_or_other(each) for name, each in kwargs.items()}
-        if method == "at" and isinstance(inputs[0], Array):
-            values[0] = inputs[0]._write()
-        if ufunc is np.floor_divide and method == "__call__" and not kwargs:
-            return wrap(floor_divide(*values), device)
-        result = getattr(ufunc, method)(*values, **kwargs)
-        if out:
-            return result
-        if isinstance(result, tuple):
-            return tuple(wrap(each, device) for each in result)
-        return None if result is None else wrap(result, device)
+        if dtype is None or np.dtype(dtype) == self.dtype:
+            return self._read().copy() if copy else export(self._write())
+        if copy is False:
+            raise ValueError(f"{self.dtype} to {np.dtype(dtype)} needs a copy")
+        return self._read().astype(dtype)
 
     def __dlpack__(
         self,
@@ -298,10 +359,23 @@ class Array:
         stream : None
             There are no streams to choose from.
 
+        Returns
+        -------
+        Array
+            The array itself if it is there already. A pending array is computed first.
+
         Raises
         ------
         ValueError
             An unknown device, or a stream.
+        TypeError
+            Neither a device nor a string.
+
+        Examples
+        --------
+        >>> x = xp.ones(2)
+        >>> x.to_device("cpu") is x
+        True
         """
         if stream is not None:
             raise ValueError("ggarray devices have no streams: stream is None")
@@ -396,15 +470,21 @@ class Array:
     __truediv__, __rtruediv__, __itruediv__ = _arithmetic(np.true_divide)
     __floordiv__, __rfloordiv__, __ifloordiv__ = _arithmetic(floor_divide)
     __mod__, __rmod__, __imod__ = _arithmetic(np.remainder)
-    __pow__, __rpow__, __ipow__ = _arithmetic(np.power)
+    __pow__, __rpow__, __ipow__ = _arithmetic(power)
     __and__, __rand__, __iand__ = _arithmetic(np.bitwise_and)
     __or__, __ror__, __ior__ = _arithmetic(np.bitwise_or)
     __xor__, __rxor__, __ixor__ = _arithmetic(np.bitwise_xor)
     __lshift__, __rlshift__, __ilshift__ = _arithmetic(np.left_shift)
     __rshift__, __rrshift__, __irshift__ = _arithmetic(np.right_shift)
 
-    __eq__ = _forward(np.equal)  # type: ignore[assignment]  # an Array, as the standard says
-    __ne__ = _forward(np.not_equal)  # type: ignore[assignment]
+    if TYPE_CHECKING:  # they give an Array, as the standard says; object's give bool
+
+        def __eq__(self, other: Operand, /) -> "Array": ...  # type: ignore[override]
+        def __ne__(self, other: Operand, /) -> "Array": ...  # type: ignore[override]
+
+    else:
+        __eq__ = _forward(np.equal)
+        __ne__ = _forward(np.not_equal)
     __lt__ = _forward(np.less)
     __le__ = _forward(np.less_equal)
     __gt__ = _forward(np.greater)
@@ -422,19 +502,19 @@ class Array:
     def __invert__(self) -> "Array":
         return wrap(np.invert(self._read()), self._device)
 
-    def __matmul__(self, other: Any, /) -> "Array":
+    def __matmul__(self, other: "Array | np.ndarray[Any, Any]", /) -> "Array":
         if not isinstance(other, Array):
-            if not isinstance(other, _ndarray):
+            if not (isinstance(other, _ndarray) and _takes(other)):
                 return NotImplemented
             other = _copied(other, self._device)
         return matmul(self, other)
 
-    def __rmatmul__(self, other: Any, /) -> "Array":
-        if not isinstance(other, _ndarray):
+    def __rmatmul__(self, other: "np.ndarray[Any, Any]", /) -> "Array":
+        if not (isinstance(other, _ndarray) and _takes(other)):
             return NotImplemented
         return matmul(_copied(other, self._device), self)
 
-    def __imatmul__(self, other: Any, /) -> "Array":
+    def __imatmul__(self, other: "Array | np.ndarray[Any, Any]", /) -> "Array":
         product = self.__matmul__(other)
         if not isinstance(product, Array):
             return NotImplemented
@@ -577,15 +657,17 @@ def binary(ufunc: Ufunc, x1: Any, x2: Any) -> Array:
         node = recorded(x1, x2, device)
         if node is not None:
             return wrap_node(node)
-    return wrap(ufunc(_weak(_plain(x1), x2), _weak(_plain(x2), x1)), device)
+    result = ufunc(_weak(_plain(x1), x2), _weak(_plain(x2), x1))
+    promote(result.dtype, result.dtype)  # TypeError for a dtype that is NumPy's alone
+    return wrap(result, device)
 
 
 def _weak(value: Any, beside: Any) -> Any:
-    """Return a Python float as the bfloat16 that an array beside it makes of it.
+    """Return a Python number as the bfloat16 that an array beside it makes of it.
 
     NumPy does so itself for its own dtypes.
     """
-    if type(value) is float and isinstance(beside, Array) and beside.dtype.kind == "V":
+    if type(value) in (int, float) and isinstance(beside, Array) and beside.dtype.kind == "V":
         return beside.dtype.type(value)
     return value
 
@@ -598,6 +680,16 @@ def _device_of(x1: Any, x2: Any) -> Device:
     if not isinstance(x2, Array) or x1._device is x2._device:
         return x1._device
     return join(x1._device, x2._device)
+
+
+def _takes(other: Any) -> bool:
+    """Tell whether operators take this; units and masks of subclasses of ndarray would get lost."""
+    kind = type(other)
+    if kind is Array or kind is _ndarray or kind in _PYTHON_SCALARS:
+        return True
+    return isinstance(other, _OPERANDS) and not (
+        answers_itself(kind, "__array_ufunc__") or isinstance(other, np.ma.MaskedArray)
+    )
 
 
 def _plain(x: Any) -> Any:

@@ -13,6 +13,9 @@ from ggarray._quantized.traits import QuantizedDType
 
 AnyDType = np.dtype[Any] | QuantizedDType
 
+DTypeLike = AnyDType | type[Any] | str
+"""What functions take for a dtype: one, a scalar class such as ``xp.float32``, or its name."""
+
 # The kinds of the standard, by name.
 KINDS: dict[str, tuple[str, ...]] = {
     "bool": ("bool",),
@@ -30,6 +33,8 @@ EXTENDED_KINDS: dict[str, tuple[str, ...]] = {
     "real floating": (*KINDS["real floating"], "float16", "bfloat16"),
     "numeric": (*KINDS["numeric"], "float16", "bfloat16"),
 }
+
+_NAMES = frozenset({"bool", *EXTENDED_KINDS["numeric"]})
 
 _FLOAT32 = np.dtype(np.float32)
 _FLOAT64 = np.dtype(np.float64)
@@ -77,10 +82,19 @@ def to_dtype(dtype: Any) -> np.dtype[Any]:
 
 @cache
 def promote(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that `a` and `b` promote to; bfloat16 with float16 gives float32."""
+    """Return the dtype that `a` and `b` promote to; bfloat16 with float16 gives float32.
+
+    Raises
+    ------
+    TypeError
+        They have no common dtype, or it is none of the namespace: one is NumPy's alone.
+    """
     if a != b and is_half(a) and is_half(b):
         return _FLOAT32
-    return np.promote_types(a, b)
+    common = np.promote_types(a, b)
+    if common.name not in _NAMES:
+        raise TypeError(f"{a} with {b} gives {common}: ggarray has no such dtype")
+    return common
 
 
 def product_dtype(a: AnyDType, b: AnyDType) -> np.dtype[Any]:

@@ -40,6 +40,46 @@ def _infinite(x: Any) -> Any:
     return np.isinf(x) if floating else np.False_
 
 
+def power(
+    x1: Any,
+    x2: Any,
+    /,
+    out: Plain | None = None,
+    casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "same_kind",
+) -> Any:
+    """`x1` to the power `x2`; for 0.5 inf of -inf, and 0 of -0.
+
+    NumPy takes the square root where one 0.5 is the exponent of many elements: NaN, and -0.
+    """
+    if type(x2) in _NUMBERS:
+        if x2 != 0.5 and out is None:
+            return x1**x2  # the operator has quick ways that the ufunc lacks
+        roots = x2 == 0.5
+    else:
+        roots = _roots(x1, x2)
+    if roots is False:
+        return np.power(x1, x2) if out is None else np.power(x1, x2, out=out, casting=casting)
+    infinite = np.equal(x1, -np.inf)  # before `out`, which may be x1, is written
+    result = np.asarray(np.power(x1, x2, out=out, casting=casting))
+    if result.dtype.kind == "f":
+        np.add(result, 0.0, out=result, where=roots)
+        if infinite.any():
+            np.copyto(result, np.inf, where=roots & infinite)
+    return result
+
+
+_NUMBERS = frozenset({int, float, complex, bool})
+
+
+def _roots(x1: Any, x2: Any) -> Any:
+    """Tell which exponents are 0.5; False also where each is that of one element of several."""
+    if x2.dtype.kind != "f":
+        return False
+    if x2.size > 1 and type(x1) is np.ndarray and x1.shape == x2.shape and 0 not in x2.strides:
+        return False
+    return np.equal(x2, 0.5)
+
+
 def expm1(x: Plain) -> Any:
     """``exp(x) - 1``; of a complex number that is not finite, or overflows, computed like that.
 
@@ -52,6 +92,20 @@ def expm1(x: Plain) -> Any:
     result.real[x == 0] = 0.0
     beyond = ~(np.isfinite(x) & np.isfinite(result))
     result[beyond] = np.exp(x[beyond]) - 1
+    return result
+
+
+def log1p(x: Plain) -> Any:
+    """``log(1 + x)``; the real part of that of a small complex number without computing 1 + x.
+
+    NumPy's loses the bits of `x` that 1 + x has no room for.
+    """
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    result = np.asarray(np.log1p(x))
+    small = (np.abs(x.real) < 0.5) & (np.abs(x.imag) < 0.5)
+    a, b = x.real[small], x.imag[small]
+    result.real[small] = np.log1p(a * (2 + a) + b * b) / 2  # |1 + x| ** 2 is 1 + that
     return result
 
 
@@ -80,6 +134,7 @@ def sign(x: Plain) -> Any:
     result = np.asarray(np.sign(x))
     if x.dtype.kind == "c":
         result[np.isnan(x)] = complex(np.nan, np.nan)
+    if x.dtype.kind in "cV":  # bfloat16 too gives the sign of a zero
         result[x == 0] = 0
     return result
 

@@ -72,7 +72,8 @@ class Storage:
 
         Such books are left only where Ctrl-C came while they were being closed.
         """
-        return self.root is not None and self.root() is root
+        known = self.root
+        return known is not None and known() is root
 
     def add_reader(self, node: "weakref.ref[Node]") -> None:
         """Note that a pending node will read this memory."""
@@ -147,7 +148,10 @@ def _entry(root: Plain) -> Storage | None:
 
 def storage_of(value: Plain) -> Storage | None:
     """Return the Storage of the memory of `value`, made if needed; None for constant memory."""
-    root = value if value.base is None else root_of(value)
+    storage = registry.get(id(value))  # nearly always `value` is a root that has been seen
+    if storage is not None and storage.is_of(value):
+        return storage
+    root = root_of(value)
     storage = _entry(root)
     if storage is not None:
         return storage

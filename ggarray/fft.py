@@ -3,6 +3,12 @@
 Transforms use as many threads as products do. float32 and complex64 are transformed in single
 precision, float16 and bfloat16 too; integers and bool in double precision. Every transform
 evaluates its operand and gives an Array on its device.
+
+Examples
+--------
+>>> x = xp.asarray([1.0, 2.0, 3.0, 4.0])
+>>> xp.fft.irfft(xp.fft.rfft(x))
+Array([1., 2., 3., 4.], dtype=float64, device='cpu')
 """
 
 import importlib
@@ -15,7 +21,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from ggarray._array import Array, wrap
-from ggarray._dtypes import is_real_floating, to_dtype
+from ggarray._dtypes import DTypeLike, is_real_floating, to_dtype
 from ggarray._namespace._calls import narrow, read, read_wide
 from ggarray._runtime.devices import as_device
 from ggarray._runtime.threads import get_num_threads
@@ -93,6 +99,11 @@ ValueError
     There is no such axis, no element to transform, or `norm` is another word.
 TypeError
     {refused}
+
+Examples
+--------
+>>> xp.fft.{name}(xp.asarray({x}))
+Array({outcome}, dtype={dtype}, device='cpu')
 """
 
 _MANY_AXES = """{summary}
@@ -122,6 +133,11 @@ ValueError
     length, or `norm` is another word.
 TypeError
     {refused}
+
+Examples
+--------
+>>> xp.fft.{name}(xp.asarray({x}))
+Array({outcome}, dtype={dtype}, device='cpu')
 """
 
 # What a transform takes and gives.
@@ -130,6 +146,7 @@ _COMPLEX = {
     "length": "Elements taken: the axis is cut, or filled with zeros.",
     "result": "Complex",
     "refused": "`x` is quantized, or no Array.",
+    "dtype": "complex128",
 }
 _FROM_REAL = {
     **_COMPLEX,
@@ -142,11 +159,15 @@ _TO_REAL = {
     "operand": "Complex, the half that determines the rest",
     "length": "Length of the result; 2 * (m - 1) from m elements by default.",
     "result": "Real",
+    "dtype": "float64",
 }
 
 
-def _along_axis(name: str, summary: str, kind: dict[str, str]) -> Transform:
-    """Return the transform along one axis that scipy.fft has under this name."""
+def _along_axis(name: str, summary: str, kind: dict[str, str], x: str, outcome: str) -> Transform:
+    """Return the transform along one axis that scipy.fft has under this name.
+
+    The last two are its example: the elements of an operand, and those of the result as printed.
+    """
 
     def transform(
         x: Array, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
@@ -158,11 +179,11 @@ def _along_axis(name: str, summary: str, kind: dict[str, str]) -> Transform:
         result = getattr(_scipy(), name)(value, n, at, norm, workers=get_num_threads())
         return wrap(narrow(result, x.dtype), x.device)
 
-    _name(transform, name, _ONE_AXIS.format(summary=summary, **kind))
+    _describe(transform, _ONE_AXIS, name=name, summary=summary, x=x, outcome=outcome, **kind)
     return transform
 
 
-def _along_axes(name: str, summary: str, kind: dict[str, str]) -> TransformN:
+def _along_axes(name: str, summary: str, kind: dict[str, str], x: str, outcome: str) -> TransformN:
     """Return the transform along several axes that scipy.fft has under this name."""
 
     def transform(
@@ -179,7 +200,8 @@ def _along_axes(name: str, summary: str, kind: dict[str, str]) -> TransformN:
         return wrap(narrow(result, x.dtype), x.device)
 
     length = kind["length"][0].lower() + kind["length"][1:]
-    _name(transform, name, _MANY_AXES.format(summary=summary, **{**kind, "length": length}))
+    kind = {**kind, "length": length}
+    _describe(transform, _MANY_AXES, name=name, summary=summary, x=x, outcome=outcome, **kind)
     return transform
 
 
@@ -194,25 +216,47 @@ def _axes(value: Plain, s: Sequence[int] | None, axes: Sequence[int] | None) -> 
     return along
 
 
-def _name(function: Any, name: str, doc: str) -> None:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+def _describe(function: Any, template: str, **words: str) -> None:
+    function.__name__ = function.__qualname__ = words["name"]
+    function.__doc__ = template.format(**words)
 
 
-fft = _along_axis("fft", "Fourier transform along an axis.", _COMPLEX)
-ifft = _along_axis("ifft", "Inverse of `fft`.", _COMPLEX)
-rfft = _along_axis("rfft", "Fourier transform of real elements along an axis.", _FROM_REAL)
-irfft = _along_axis("irfft", "Inverse of `rfft`.", _TO_REAL)
-hfft = _along_axis("hfft", "Fourier transform of a signal with Hermitian symmetry.", _TO_REAL)
-ihfft = _along_axis("ihfft", "Inverse of `hfft`.", _FROM_REAL)
-fftn = _along_axes("fftn", "Fourier transform along several axes.", _COMPLEX)
-ifftn = _along_axes("ifftn", "Inverse of `fftn`.", _COMPLEX)
-rfftn = _along_axes("rfftn", "Fourier transform of real elements along several axes.", _FROM_REAL)
-irfftn = _along_axes("irfftn", "Inverse of `rfftn`.", _TO_REAL)
+# fmt: off
+fft = _along_axis("fft", """Fourier transform along an axis.
+
+Element k of the result is the sum over m of ``x[m] * exp(-2j * pi * k * m / n)``.""",
+    _COMPLEX, "[1.0, 2.0, 3.0, 4.0]", "[10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j]")
+ifft = _along_axis("ifft", """Inverse of `fft`.
+
+Element m of the result is the mean over k of ``x[k] * exp(2j * pi * k * m / n)``.""",
+    _COMPLEX, "[10, -2 + 2j, -2, -2 - 2j]", "[1.+0.j, 2.+0.j, 3.+0.j, 4.+0.j]")
+rfft = _along_axis("rfft", """Fourier transform of real elements along an axis.
+
+These are the first elements of `fft`; the others are conjugates of them.""",
+    _FROM_REAL, "[1.0, 2.0, 3.0, 4.0]", "[10.+0.j, -2.+2.j, -2.+0.j]")
+irfft = _along_axis("irfft", "Inverse of `rfft`.",
+    _TO_REAL, "[10, -2 + 2j, -2]", "[1., 2., 3., 4.]")
+hfft = _along_axis("hfft", """Fourier transform of a signal with Hermitian symmetry.
+
+Such a signal has ``x[n - m] == conj(x[m])``; its first half is given.""",
+    _TO_REAL, "[1.0, 2.0, 1.0]", "[ 6.,  0., -2.,  0.]")
+ihfft = _along_axis("ihfft", "Inverse of `hfft`.",
+    _FROM_REAL, "[6.0, 0.0, -2.0, 0.0]", "[1.+0.j, 2.+0.j, 1.+0.j]")
+fftn = _along_axes("fftn", "Fourier transform along several axes.",
+    _COMPLEX, "[[1.0, 2.0], [3.0, 4.0]]", "[[10.+0.j, -2.+0.j], [-4.+0.j,  0.+0.j]]")
+ifftn = _along_axes("ifftn", "Inverse of `fftn`.",
+    _COMPLEX, "[[10.0, -2.0], [-4.0, 0.0]]", "[[1.+0.j, 2.+0.j], [3.+0.j, 4.+0.j]]")
+rfftn = _along_axes("rfftn", "Fourier transform of real elements along several axes.",
+    _FROM_REAL, "[[1.0, 2.0], [3.0, 4.0]]", "[[10.+0.j, -2.+0.j], [-4.+0.j,  0.+0.j]]")
+irfftn = _along_axes("irfftn", "Inverse of `rfftn`.",
+    _TO_REAL, "[[10.0, -2.0], [-4.0, 0.0]]", "[[1., 2.], [3., 4.]]")
+# fmt: on
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None = None) -> Array:
-    """Return the frequencies of `fft`: 0, 1, ..., -2, -1 over `n` * `d`.
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
+) -> Array:
+    """Return the frequencies of `fft`: 0, 1, ..., -2, -1 over `n` * `d`, in cycles a unit of `d`.
 
     Parameters
     ----------
@@ -225,18 +269,32 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None 
     device : Device or str, optional
         The default device if None.
 
+    Returns
+    -------
+    Array
+        Shape (`n`,), in the order of the elements of `fft`.
+
     Raises
     ------
     ValueError
         `n` is less than 1, or there is no such device.
     TypeError
         `dtype` is not real floating.
+    ZeroDivisionError
+        `d` is 0.
+
+    Examples
+    --------
+    >>> xp.fft.fftfreq(4, d=0.5)
+    Array([ 0. ,  0.5, -1. , -0.5], dtype=float64, device='cpu')
     """
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None = None) -> Array:
-    """Return the frequencies of `rfft`: 0, 1, ..., n // 2 over `n` * `d`.
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
+) -> Array:
+    """Return the frequencies of `rfft`: 0, 1, ..., n // 2 over `n` * `d`, in cycles a unit of `d`.
 
     Parameters
     ----------
@@ -249,12 +307,24 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: str | None
     device : Device or str, optional
         The default device if None.
 
+    Returns
+    -------
+    Array
+        Shape (`n` // 2 + 1,), in the order of the elements of `rfft`.
+
     Raises
     ------
     ValueError
         `n` is less than 1, or there is no such device.
     TypeError
         `dtype` is not real floating.
+    ZeroDivisionError
+        `d` is 0.
+
+    Examples
+    --------
+    >>> xp.fft.rfftfreq(4, d=0.5)
+    Array([0. , 0.5, 1. ], dtype=float64, device='cpu')
     """
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 
@@ -279,12 +349,24 @@ def fftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
     axes : int or sequence of int, optional
         All axes if None.
 
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `x`.
+
     Raises
     ------
     ValueError
         There is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.fft.fftshift(xp.fft.fftfreq(4))
+    Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float64, device='cpu')
     """
-    return wrap(np.fft.fftshift(read(x), axes), x.device)
+    return _shifted(np.fft.fftshift, x, axes)
 
 
 def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
@@ -297,9 +379,29 @@ def ifftshift(x: Array, /, *, axes: int | Sequence[int] | None = None) -> Array:
     axes : int or sequence of int, optional
         All axes if None.
 
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `x`.
+
     Raises
     ------
     ValueError
         There is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.fft.ifftshift(xp.asarray([-0.5, -0.25, 0.0, 0.25]))
+    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float64, device='cpu')
     """
-    return wrap(np.fft.ifftshift(read(x), axes), x.device)
+    return _shifted(np.fft.ifftshift, x, axes)
+
+
+def _shifted(function: Any, x: Array, axes: int | Sequence[int] | None) -> Array:
+    value = read(x)
+    along = normalize_axis_tuple(
+        range(value.ndim) if axes is None else axes, value.ndim, allow_duplicate=True
+    )
+    return wrap(function(value, along) if along else value.copy(), x.device)

@@ -1,17 +1,24 @@
 """Linear algebra: the linalg extension of the standard.
 
 The products are recorded, `matrix_power` with them; all else evaluates its operands.
+
+Examples
+--------
+>>> a = xp.asarray([[2.0, 0.0], [0.0, 4.0]])
+>>> xp.linalg.solve(a, a @ xp.asarray([1.0, 2.0]))
+Array([1., 2.], dtype=float64, device='cpu')
 """
 
 import operator
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from ggarray._array import Array, astype, matmul as _matmul, outer as _outer, wrap
-from ggarray._dtypes import promote, to_dtype
+from ggarray._dtypes import DTypeLike, is_half, promote, to_dtype
 from ggarray._namespace._calls import device_of, narrow, read, read_wide
+from ggarray._namespace.data_types import finfo
 from ggarray._namespace.decompositions import (
     check_square,
     cholesky,
@@ -71,12 +78,23 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     axis : int
         The axis of the vectors.
 
+    Returns
+    -------
+    Array
+        Of the broadcast shape and the promoted dtype.
+
     Raises
     ------
     ValueError
-        A length along `axis` is not 3, the other axes do not broadcast, or there is no such axis.
+        A length along `axis` is not 3, the other axes do not broadcast, there is no such axis, or
+        the devices do not mix.
     TypeError
         Arrays of bool, or quantized ones.
+
+    Examples
+    --------
+    >>> xp.linalg.cross(xp.asarray([1, 0, 0]), xp.asarray([0, 1, 0]))
+    Array([0, 0, 1], dtype=int64, device='cpu')
     """
     device = device_of(x1, x2)
     a, b = read_wide(x1), read_wide(x2)
@@ -105,6 +123,13 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
     ------
     ValueError
         `x` has fewer than two axes.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.linalg.diagonal(xp.asarray([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int64, device='cpu')
     """
     value = read(x)
     if value.ndim < 2:
@@ -120,12 +145,23 @@ def inv(x: Array, /) -> Array:
     x : Array
         Shape (..., M, M), floating.
 
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `x`.
+
     Raises
     ------
     numpy.linalg.LinAlgError
         A ValueError: the matrices are not square, or one is singular.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.inv(xp.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float64, device='cpu')
     """
     return give(np.linalg.inv(square("inv", x)), x)
 
@@ -158,6 +194,15 @@ def matrix_norm(
     ------
     ValueError
         Another `ord`, or `x` has fewer than two axes.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.linalg.matrix_norm(xp.asarray([[3.0, 0.0], [0.0, 4.0]]))
+    Array(5., dtype=float64, device='cpu')
+    >>> xp.linalg.matrix_norm(xp.asarray([[3.0, 0.0], [0.0, 4.0]]), ord="nuc")
+    Array(7., dtype=float64, device='cpu')
     """
     value = read_wide(x)
     if value.ndim < 2:
@@ -175,12 +220,26 @@ def matrix_power(x: Array, n: int, /) -> Array:
     n : int
         The identity for 0; below 0 a power of the inverse.
 
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `x`.
+
     Raises
     ------
     numpy.linalg.LinAlgError
         A ValueError: the matrices are not square, or one is singular and `n` negative.
     TypeError
         `n` is not an integer, `x` is quantized, or not floating and `n` negative.
+
+    Examples
+    --------
+    >>> x = xp.linalg.matrix_power(xp.asarray([[1, 1], [1, 0]]), 10)  # Fibonacci numbers
+    >>> xp.is_pending(x)
+    True
+    >>> x
+    Array([[89, 55],
+           [55, 34]], dtype=int64, device='cpu')
     """
     exponent = operator.index(n)
     device, dtype, shape = device_of(x), to_dtype(x.dtype), x.shape
@@ -227,8 +286,13 @@ def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
         A ValueError: there are fewer than two axes.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.matrix_rank(xp.asarray([[1.0, 2.0], [2.0, 4.0]]))
+    Array(1, dtype=int64, device='cpu')
     """
-    rank = np.linalg.matrix_rank(matrices("matrix_rank", x), rtol=_tolerance(rtol))
+    rank = np.linalg.matrix_rank(matrices("matrix_rank", x), rtol=_tolerance(rtol, x))
     return wrap(rank, device_of(x, rtol))
 
 
@@ -251,6 +315,12 @@ def outer(x1: Array, x2: Array, /) -> Array:
         An operand has not one axis, or the devices do not mix.
     TypeError
         The dtypes have no product.
+
+    Examples
+    --------
+    >>> xp.linalg.outer(xp.asarray([1.0, 2.0]), xp.asarray([3.0, 4.0]))
+    Array([[3., 4.],
+           [6., 8.]], dtype=float64, device='cpu')
     """
     device_of(x1)
     device_of(x2)
@@ -271,7 +341,7 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
     Returns
     -------
     Array
-        Shape (..., N, M).
+        Shape (..., N, M), of the dtype of `x`.
 
     Raises
     ------
@@ -279,12 +349,21 @@ def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
         A ValueError: there are fewer than two axes.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.pinv(xp.asarray([[2.0, 0.0], [0.0, 0.0]]))
+    Array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float64, device='cpu')
     """
-    inverse = np.linalg.pinv(matrices("pinv", x), rtol=_tolerance(rtol))  # type: ignore[arg-type]
+    inverse = np.linalg.pinv(matrices("pinv", x), rtol=_tolerance(rtol, x))  # type: ignore[arg-type]
     return wrap(narrow(inverse, x.dtype), device_of(x, rtol))
 
 
-def _tolerance(rtol: float | Array | None) -> float | Plain | None:
+def _tolerance(rtol: float | Array | None, x: Array) -> float | Plain | None:
+    """Return a relative tolerance as NumPy takes it; None is left to it unless x is half."""
+    if rtol is None and is_half(x.dtype):
+        return float(max(x.shape[-2:]) * finfo(x.dtype).eps)
     return read_wide(rtol) if isinstance(rtol, Array) else rtol
 
 
@@ -301,7 +380,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
     Returns
     -------
     Array
-        X with ``x1 @ X = x2``, of the promoted dtype.
+        X with ``x1 @ X = x2``, of the shape of `x2` (broadcast) and the promoted dtype.
 
     Raises
     ------
@@ -311,6 +390,11 @@ def solve(x1: Array, x2: Array, /) -> Array:
         The shapes do not fit, or the devices do not mix.
     TypeError
         An operand is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.solve(xp.asarray([[2.0, 0.0], [0.0, 4.0]]), xp.asarray([2.0, 2.0]))
+    Array([1. , 0.5], dtype=float64, device='cpu')
     """
     device = device_of(x1, x2)
     a, b = square("solve", x1), read_wide(x2)
@@ -321,7 +405,7 @@ def solve(x1: Array, x2: Array, /) -> Array:
     return wrap(narrow(np.linalg.solve(a, b), promote(x1.dtype, x2.dtype)), device)
 
 
-def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+def trace(x: Array, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Sum the diagonals of matrices.
 
     Parameters
@@ -343,6 +427,13 @@ def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
     ------
     ValueError
         `x` has fewer than two axes.
+    TypeError
+        `x` is quantized or no Array, or there is no such dtype.
+
+    Examples
+    --------
+    >>> xp.linalg.trace(xp.asarray([[1, 2], [3, 4]]))
+    Array(5, dtype=int64, device='cpu')
     """
     return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
@@ -378,6 +469,15 @@ def vector_norm(
     ------
     ValueError
         There is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.linalg.vector_norm(xp.asarray([3.0, -4.0]))
+    Array(5., dtype=float64, device='cpu')
+    >>> xp.linalg.vector_norm(xp.asarray([3.0, -4.0]), ord=xp.inf)
+    Array(4., dtype=float64, device='cpu')
     """
     value = read_wide(x)
     norm = np.linalg.vector_norm(value, axis=axis, keepdims=keepdims, ord=ord)  # type: ignore[arg-type]

@@ -226,13 +226,11 @@ def test_ufuncs_mix_operands_and_take_keywords(make):
     assert np.add(x, blas).device == np.add(blas, x).device == "blas"
 
 
-def test_ufuncs_write_into_ndarrays_only():
+def test_ufuncs_write_into_arrays_and_ndarrays():
     x = on_cpu(VALUE)
-    with pytest.raises(TypeError, match="out="):
-        np.add(VALUE, 1, out=x)
-    out = np.empty_like(VALUE)
-    assert np.add(x, 1, out=out) is out
-    np.testing.assert_array_equal(out, VALUE + 1)
+    for out in (on_cpu(VALUE), VALUE.copy()):
+        assert np.add(x, 1, out=out) is out
+        np.testing.assert_array_equal(np.asarray(out), VALUE + 1)
     given = VALUE.copy()
     given += x
     np.testing.assert_array_equal(given, 2 * VALUE)

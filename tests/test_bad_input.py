@@ -63,7 +63,9 @@ FUNCTIONS = functions(xp) | functions(linalg) | functions(fft)
 # These take quantized arrays, or name the functions that make them.
 FOR_QUANTIZED = {
     "astype",
+    "broadcast_arrays",
     "concat",
+    "concatenate",
     "dequantize",
     "evaluate",
     "is_pending",
@@ -76,12 +78,16 @@ FOR_QUANTIZED |= {f"{name}_like" for name in ("empty", "full", "ones", "zeros")}
 PLAIN_ONLY = [name for name in FUNCTIONS if name.rpartition(".")[2] not in FOR_QUANTIZED]
 
 
+# These take their arrays in a sequence.
+SEQUENCES = (xp.concat, xp.concatenate, xp.stack)
+
+
 def call(function, first, other):
     """Call with `first` as the first array, and `other` where another one is needed."""
     arguments = []
     for name in required(function):
         if name == "arrays":
-            arguments.append([first, other] if function in (xp.concat, xp.stack) else first)
+            arguments.append([first, other] if function in SEQUENCES else first)
         elif name == "indices":
             arguments.append(on_cpu(np.zeros((2, 2)), np.int64))
         elif name in ARRAYS:

@@ -79,7 +79,8 @@ def test_control_c_between_panels(counting, monkeypatch, panel, target):
 
 def interrupt_at_line(at):
     """Return a trace function that raises at a line of publishing, counted over all calls."""
-    codes = {execute._publish.__code__, execute._deliver.__code__}
+    steps = (execute._publish, execute._give, execute._close, execute._deliver)
+    codes = {step.__code__ for step in steps}
     lines = []
 
     def local(frame, event, argument):

@@ -41,7 +41,9 @@ def evaluate(targets: Sequence[Node]) -> None:
                 _deliver(node)  # an interrupt came between
         order = pending_order(targets)
         if len(order) == 1:  # the short path: no plan
-            _publish(order, {order[0]: _compute(order[0], order[0].operands, None)})
+            (node,) = order
+            _give(node, _compute(node, node.operands, None))
+            _close(node)
         elif order:
             _publish(order, _run(schedule(order).steps))
 
@@ -202,21 +204,30 @@ def _spare(node: Node, operands: list[Any], step: Step | None) -> Plain | None:
 def _publish(order: list[Node], values: dict[Node, Value]) -> None:
     """Make the values known. An interrupt in between leaves a state that another try completes."""
     for node in order:
-        if node in values and node.value is None:
-            value = values[node]
-            if node.storage is not None and node.writes is None and type(value) is np.ndarray:
-                adopt(node.storage, value)
-            node.value = value
+        if node in values:
+            _give(node, values[node])
     for node in order:
-        if node.value is None:  # nobody needs it any more, or else it will be computed again
-            continue
-        pending.discard(node.ref)
-        for storage in node.reads:
-            storage.readers.pop(node.ref, None)
-        if node.writes is not None:
-            _deliver(node)
-        node.operands = node.keeps = ()
-        node.reads.clear()
+        if node.value is not None:  # else nobody needs it any more, or it will be computed again
+            _close(node)
+
+
+def _give(node: Node, value: Value) -> None:
+    """Give a node its value, unless a signal handler has had it computed in between."""
+    if node.value is None:
+        if node.storage is not None and node.writes is None and type(value) is np.ndarray:
+            adopt(node.storage, value)
+        node.value = value
+
+
+def _close(node: Node) -> None:
+    """Close the books of a node that has its value; may be done again."""
+    pending.discard(node.ref)
+    for storage in node.reads:
+        storage.readers.pop(node.ref, None)
+    if node.writes is not None:
+        _deliver(node)
+    node.operands = node.keeps = ()
+    node.reads.clear()
 
 
 def _deliver(node: Node) -> None:

@@ -69,8 +69,8 @@ def run(kernel: Kernel, device: BackendDevice, n_threads: int) -> None:
     backend.n_threads = n_threads
     if kernel.op is Op.COPY or _work(kernel) <= _SMALL:
         _compute(kernel, backend)
-        return
-    _run_in_panels(kernel, backend, (device.name, n_threads))
+    else:
+        _run_in_panels(kernel, backend, (device.name, n_threads))
 
 
 def _run_in_panels(kernel: Kernel, backend: Backend, key: tuple[Any, ...]) -> None:
@@ -107,7 +107,8 @@ def _raise(status: Status, kernel: Kernel, backend: Backend) -> NoReturn:
 def _work(kernel: Kernel) -> int:
     """Return the multiply-adds of a kernel."""
     inner: int = kernel.operands[0].shape[-1]
-    return int(kernel.out.size) * max(1, inner)
+    size: int = kernel.out.size
+    return size * (inner or 1)
 
 
 def _split(kernel: Kernel, most: int) -> tuple[Kernel, Kernel] | None:

@@ -160,14 +160,16 @@ def _add(node: Node) -> Node:
     options = settings()
     may_wait = options.lazy
     new_bytes = 0
+    ref = node.ref
     for operand in node.operands:
         if type(operand) is _ndarray:
-            storage = storage_of(operand)
-            if storage is None:
+            known = storage_of(operand)
+            if known is None:
                 continue
+            storage = known
             if not storage.readers:
                 new_bytes += operand.nbytes if operand.base is None else root_of(operand).nbytes
-            if storage.shared:
+            if storage.foreign or storage.exports:
                 may_wait = False
         elif type(operand) is Node:
             storage = operand.books()
@@ -175,7 +177,7 @@ def _add(node: Node) -> Node:
                 node.keeps += (operand.writes.root,)
         else:
             continue
-        storage.add_reader(node.ref)
+        storage.add_reader(ref)
         node.reads.append(storage)
     if not may_wait:
         evaluate((node,))

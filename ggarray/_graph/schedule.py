@@ -43,6 +43,8 @@ class Plan(NamedTuple):
 
 def pending_order(targets: Sequence[Node]) -> list[Node]:
     """Return the pending nodes that `targets` need and are, each after its operands."""
+    if len(targets) == 1 and not any(map(is_pending, targets[0].operands)):
+        return [target for target in targets if target.value is None]
     order: list[Node] = []
     done: set[Node] = set()
     stack = [target for target in reversed(targets) if target.value is None]

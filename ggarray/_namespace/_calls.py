@@ -1,11 +1,11 @@
 """What the chapters share: reading arguments, and making functions out of NumPy's."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ggarray._array import Array, Ufunc, binary, wrap
+from ggarray._array import Array, Operand, Ufunc, binary, wrap
 from ggarray._dtypes import is_half
 from ggarray._runtime.devices import Device, join
 from ggarray._storage import Plain
@@ -20,9 +20,73 @@ class Unary(Protocol):
 
 
 class Binary(Protocol):
-    """A function of two arrays, of which one may be a Python scalar."""
+    """A function of two arrays, of which one may be a scalar."""
 
-    def __call__(self, x1: Any, x2: Any, /) -> Array: ...
+    def __call__(self, x1: Operand, x2: Operand, /) -> Array: ...
+
+
+class Kind(NamedTuple):
+    """What docstrings say of functions alike: dtypes taken and given, and what else is refused.
+
+    The last is the dtype of the result of an example.
+    """
+
+    operand: str
+    result: str
+    refused: str
+    dtype: str
+
+
+_UNARY = """{summary}
+
+Parameters
+----------
+x : Array
+    {operand}.
+
+Returns
+-------
+Array
+    Of the shape of `x`; {result}.
+
+Raises
+------
+TypeError
+    `x` is quantized{refused}, or no Array.
+
+Examples
+--------
+>>> xp.{name}({arguments})
+Array({outcome}, dtype={dtype}, device='cpu')
+"""
+
+_BINARY = """{summary}
+
+Parameters
+----------
+x1, x2 : Array, Python scalar or numpy.ndarray
+    {operand}.
+    One at least is an Array; the shapes broadcast.
+
+Returns
+-------
+Array
+    Of the shape that the operands broadcast to; {result}.
+
+Raises
+------
+TypeError
+    One is quantized{refused}, or neither is an Array.
+ValueError
+    The shapes do not broadcast, or the devices do not mix.
+OverflowError
+    A Python integer is out of the range of the dtype that it meets.
+
+Examples
+--------
+>>> xp.{name}({arguments})
+Array({outcome}, dtype={dtype}, device='cpu')
+"""
 
 
 def require(*arrays: Any) -> None:
@@ -80,27 +144,47 @@ def device_of(*arrays: Any) -> Device:
     return device
 
 
-def unary(name: str, function: Function, summary: str) -> Unary:
-    """Return the function of one array that applies a NumPy function to its value."""
+def unary(name: str, function: Function, kind: Kind, summary: str, x: str, outcome: str) -> Unary:
+    """Return the function of one array that applies a NumPy function to its value.
+
+    The last two make its example: the text of an operand (a list stands for an array of it), and
+    the elements of the result as they are printed.
+    """
 
     def elementwise(x: Array, /) -> Array:
         return wrap(function(read(x)), x._device)
 
-    _name(elementwise, name, summary)
+    _describe(elementwise, _UNARY, name, kind, summary, (x,), outcome)
     return elementwise
 
 
-def binary_of(name: str, ufunc: Ufunc, summary: str) -> Binary:
-    """Return the function of two arrays, or an array and a scalar, that applies a NumPy ufunc."""
+def binary_of(
+    name: str, ufunc: Ufunc, kind: Kind, summary: str, x1: str, x2: str, outcome: str
+) -> Binary:
+    """Return the function of two arrays, or an array and a scalar, that applies a NumPy ufunc.
+
+    The last three make its example, as for `unary`.
+    """
 
     def elementwise(x1: Any, x2: Any, /) -> Array:
         return binary(ufunc, x1, x2)
 
-    _name(elementwise, name, summary)
+    _describe(elementwise, _BINARY, name, kind, summary, (x1, x2), outcome)
     return elementwise
 
 
-def _name(function: Any, name: str, summary: str) -> None:
+def _describe(
+    function: Any,
+    template: str,
+    name: str,
+    kind: Kind,
+    summary: str,
+    operands: tuple[str, ...],
+    outcome: str,
+) -> None:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "ggarray"
-    function.__doc__ = summary
+    arguments = ", ".join(f"xp.asarray({x})" if x.startswith("[") else x for x in operands)
+    function.__doc__ = template.format(
+        name=name, summary=summary, arguments=arguments, outcome=outcome, **kind._asdict()
+    )

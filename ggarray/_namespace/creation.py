@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ggarray._array import Array, wrap
-from ggarray._dtypes import is_half
+from ggarray._array import Array, Operand, wrap
+from ggarray._dtypes import DTypeLike, is_half
 from ggarray._namespace._calls import device_of, read
 from ggarray._namespace.data_types import astype, plain_dtype
 from ggarray._runtime.devices import as_device
@@ -24,7 +24,7 @@ def arange(
     stop: int | float | None = None,
     step: int | float = 1,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
     """Evenly spaced numbers from `start`, or 0 if there is no `stop`, up to but without `stop`.
@@ -36,7 +36,12 @@ def arange(
     dtype : dtype, optional
         Real; by default int64, or float64 if a number is a float.
     device : Device or str, optional
-        Where products of the array run.
+        Where products of the array run; the default device if None.
+
+    Returns
+    -------
+    Array
+        One axis, ceil((`stop` - `start`) / `step`) elements.
 
     Raises
     ------
@@ -44,6 +49,17 @@ def arange(
         An integer dtype does not hold the first or the last number.
     ZeroDivisionError
         `step` is 0.
+    ValueError
+        There is no such device.
+    TypeError
+        There is no such dtype, or it is quantized.
+
+    Examples
+    --------
+    >>> xp.arange(3)
+    Array([0, 1, 2], dtype=int64, device='cpu')
+    >>> xp.arange(0.0, 1.0, 0.25)
+    Array([0.  , 0.25, 0.5 , 0.75], dtype=float64, device='cpu')
     """
     first, end = (0, start) if stop is None else (start, stop)
     target = _dtype(dtype)
@@ -58,7 +74,12 @@ def arange(
 
 
 def asarray(
-    obj: Any, /, *, dtype: Any = None, device: str | None = None, copy: bool | None = None
+    obj: Any,
+    /,
+    *,
+    dtype: DTypeLike | None = None,
+    device: str | None = None,
+    copy: bool | None = None,
 ) -> Array:
     """Make an array of an object.
 
@@ -76,14 +97,34 @@ def asarray(
         memory do not wait. By default the memory of others is copied once, except that of
         ``bytes`` in a NumPy array, which nobody can write.
 
+    Returns
+    -------
+    Array
+        `obj` itself, or a new Array of its shape.
+
     Raises
     ------
     ValueError
-        `copy` is False and a copy is needed, or sequences differ in length.
+        `copy` is False and a copy is needed, sequences differ in length, or there is no such
+        device.
     OverflowError
         A Python integer is out of the range of the dtype.
     TypeError
         There is no dtype for the elements.
+
+    Examples
+    --------
+    >>> xp.asarray([[1, 2], [3, 4]], dtype=xp.float32, device="cpu")
+    Array([[1., 2.],
+           [3., 4.]], dtype=float32, device='cpu')
+
+    Products of memory that others can write are computed at once:
+
+    >>> import numpy as np
+    >>> a = np.ones((2, 2))
+    >>> copied, shared = xp.asarray(a), xp.asarray(a, copy=False)
+    >>> xp.is_pending(copied @ copied), xp.is_pending(shared @ shared)
+    (True, False)
     """
     if isinstance(obj, Array):
         if dtype is None and device is None and not copy:
@@ -109,6 +150,8 @@ def _value_of(obj: Any, dtype: np.dtype[Any] | None, copy: bool | None) -> Plain
     if copy is not True and _is_constant(obj) and (dtype is None or dtype == obj.dtype):
         return _known(obj.view())
     if copy is not False:
+        if hasattr(obj, "__array__"):  # which need not know of copy=True
+            obj = np.asarray(obj)
         return _known(np.array(obj, dtype))
     shared = np.asarray(obj, dtype, copy=False)
     if not shared.dtype.isnative:
@@ -134,7 +177,7 @@ def _known(value: Plain) -> Plain:
     return value.astype(plain_dtype(value.dtype), copy=False)
 
 
-def empty(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Array:
     """Make an array of arbitrary elements.
 
     Parameters
@@ -144,18 +187,58 @@ def empty(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Arra
     dtype : dtype, optional
         By default float64.
     device : Device or str, optional
-        Where products of the array run.
+        Where products of the array run; the default device if None.
+
+    Returns
+    -------
+    Array
+        Of this shape, with whatever is in its memory.
 
     Raises
     ------
     ValueError
-        A length is negative.
+        A length is negative, or there is no such device.
+    TypeError
+        There is no such dtype, or it is quantized.
+
+    Examples
+    --------
+    >>> x = xp.empty((2, 3), dtype=xp.float32)
+    >>> x.shape, x.dtype
+    ((2, 3), dtype('float32'))
     """
     return wrap(np.empty(shape, _dtype(dtype)), as_device(device))
 
 
-def empty_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Make an array of arbitrary elements like `x`: of its shape, dtype and device."""
+def empty_like(x: Array, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Array:
+    """Make an array of arbitrary elements like `x`: of its shape, dtype and device, unless given.
+
+    Parameters
+    ----------
+    x : Array
+        A quantized one needs `dtype`.
+    dtype : dtype, optional
+        By default that of `x`.
+    device : Device or str, optional
+        By default that of `x`.
+
+    Returns
+    -------
+    Array
+        Of the shape of `x`, with whatever is in its memory.
+
+    Raises
+    ------
+    ValueError
+        There is no such device.
+    TypeError
+        `x` is no Array, or the dtype is quantized or none.
+
+    Examples
+    --------
+    >>> xp.empty_like(xp.ones((2, 3))).shape
+    (2, 3)
+    """
     dtype, device = _like(x, dtype, device)
     return empty(x.shape, dtype=dtype, device=device)
 
@@ -166,7 +249,7 @@ def eye(
     /,
     *,
     k: int = 0,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     device: str | None = None,
 ) -> Array:
     """Make a matrix of ones on a diagonal and zeros elsewhere.
@@ -180,19 +263,32 @@ def eye(
     dtype : dtype, optional
         By default float64.
     device : Device or str, optional
-        Where products of the array run.
+        Where products of the array run; the default device if None.
+
+    Returns
+    -------
+    Array
+        Shape (`n_rows`, `n_cols`).
 
     Raises
     ------
     ValueError
-        A length is negative.
+        A length is negative, or there is no such device.
+    TypeError
+        There is no such dtype, or it is quantized.
+
+    Examples
+    --------
+    >>> xp.eye(2, 3, k=1)
+    Array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float64, device='cpu')
     """
     value = np.eye(n_rows, n_cols, k, np.float64 if dtype is None else plain_dtype(dtype))
     return wrap(value, as_device(device))
 
 
 def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = None) -> Array:
-    """Make an array of another one through DLPack.
+    """Make an array of another one through DLPack, the protocol for exchanging memory.
 
     Parameters
     ----------
@@ -204,12 +300,28 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
         Only True copies. Otherwise memory is shared, and products of the memory of others do not
         wait.
 
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `x`.
+
     Raises
     ------
     BufferError
         The memory cannot be had, or not without a copy where `copy` is False.
     TypeError
         The object does not speak DLPack, or there is no dtype for its elements.
+    ValueError
+        There is no such device.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a = np.zeros(2)
+    >>> x = xp.from_dlpack(a)
+    >>> a[0] = 1.0  # the memory is one
+    >>> x
+    Array([1., 0.], dtype=float64, device='cpu')
     """
     if isinstance(x, Array):
         value = read(x)
@@ -221,7 +333,9 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     return wrap(value.copy() if copy else value, as_device(device))
 
 
-def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> Array:
+def full(
+    shape: Shape, fill_value: Operand, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Array:
     """Make an array of equal elements.
 
     Parameters
@@ -233,23 +347,67 @@ def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: str | None
     dtype : dtype, optional
         By default that of an Array, else bool, int64, float64 or complex128.
     device : Device or str, optional
-        Where products of the array run.
+        Where products of the array run; the default device if None.
+
+    Returns
+    -------
+    Array
+        Of this shape.
 
     Raises
     ------
     OverflowError
         `fill_value` is an integer out of the range of the dtype.
     ValueError
-        A length is negative, or an Array does not broadcast.
+        A length is negative, an Array does not broadcast, or there is no such device.
+    TypeError
+        There is no such dtype, or it is quantized.
+
+    Examples
+    --------
+    >>> xp.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], dtype=int64, device='cpu')
     """
     fill = read(fill_value) if isinstance(fill_value, Array) else fill_value
     return wrap(_known(np.full(shape, fill, _dtype(dtype))), as_device(device))
 
 
 def full_like(
-    x: Array, /, fill_value: Any, *, dtype: Any = None, device: str | None = None
+    x: Array, /, fill_value: Operand, *, dtype: DTypeLike | None = None, device: str | None = None
 ) -> Array:
-    """Make an array of equal elements like `x`: of its shape, dtype and device, unless given."""
+    """Make an array of equal elements like `x`: of its shape, dtype and device, unless given.
+
+    Parameters
+    ----------
+    x : Array
+        A quantized one needs `dtype`.
+    fill_value : bool, int, float, complex or Array
+        The elements; an Array is broadcast.
+    dtype : dtype, optional
+        By default that of `x`.
+    device : Device or str, optional
+        By default that of `x`.
+
+    Returns
+    -------
+    Array
+        Of the shape of `x`.
+
+    Raises
+    ------
+    OverflowError
+        `fill_value` is an integer out of the range of the dtype.
+    ValueError
+        An Array does not broadcast, or there is no such device.
+    TypeError
+        `x` is no Array, or the dtype is quantized or none.
+
+    Examples
+    --------
+    >>> xp.full_like(xp.ones(2, dtype=xp.float32), 7)
+    Array([7., 7.], dtype=float32, device='cpu')
+    """
     dtype, device = _like(x, dtype, device)
     return full(x.shape, fill_value, dtype=dtype, device=device)
 
@@ -260,7 +418,7 @@ def linspace(
     /,
     num: int,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     device: str | None = None,
     endpoint: bool = True,
 ) -> Array:
@@ -275,14 +433,28 @@ def linspace(
     dtype : dtype, optional
         By default float64, or complex128 if one is complex; numbers are rounded down to integers.
     device : Device or str, optional
-        Where products of the array run.
+        Where products of the array run; the default device if None.
     endpoint : bool
         Whether `stop` is the last number.
+
+    Returns
+    -------
+    Array
+        Shape (`num`,).
 
     Raises
     ------
     ValueError
-        `num` is negative.
+        `num` is negative, or there is no such device.
+    TypeError
+        There is no such dtype, or it is quantized.
+
+    Examples
+    --------
+    >>> xp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float64, device='cpu')
+    >>> xp.linspace(0, 1, 4, endpoint=False)
+    Array([0.  , 0.25, 0.5 , 0.75], dtype=float64, device='cpu')
     """
     value = np.linspace(start, stop, num, endpoint, dtype=_dtype(dtype))
     return wrap(value, as_device(device))
@@ -306,7 +478,16 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
     Raises
     ------
     ValueError
-        `indexing` is something else.
+        `indexing` is something else, or the devices do not mix.
+    TypeError
+        One is quantized, or no Array.
+
+    Examples
+    --------
+    >>> rows, columns = xp.meshgrid(xp.arange(2), xp.arange(3), indexing="ij")
+    >>> rows
+    Array([[0, 0, 0],
+           [1, 1, 1]], dtype=int64, device='cpu')
     """
     if not arrays:
         return ()
@@ -315,7 +496,7 @@ def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> tuple[Arra
     return tuple(wrap(value, device) for value in values)
 
 
-def ones(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+def ones(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Array:
     """Make an array of ones.
 
     Parameters
@@ -325,33 +506,127 @@ def ones(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Array
     dtype : dtype, optional
         By default float64.
     device : Device or str, optional
-        Where products of the array run.
+        Where products of the array run; the default device if None.
+
+    Returns
+    -------
+    Array
+        Of this shape.
 
     Raises
     ------
     ValueError
-        A length is negative.
+        A length is negative, or there is no such device.
+    TypeError
+        There is no such dtype, or it is quantized.
+
+    Examples
+    --------
+    >>> xp.ones((2, 2))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float64, device='cpu')
     """
     return wrap(np.ones(shape, _dtype(dtype)), as_device(device))
 
 
-def ones_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Make an array of ones like `x`: of its shape, dtype and device, unless given."""
+def ones_like(x: Array, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Array:
+    """Make an array of ones like `x`: of its shape, dtype and device, unless given.
+
+    Parameters
+    ----------
+    x : Array
+        A quantized one needs `dtype`.
+    dtype : dtype, optional
+        By default that of `x`.
+    device : Device or str, optional
+        By default that of `x`.
+
+    Returns
+    -------
+    Array
+        Of the shape of `x`.
+
+    Raises
+    ------
+    ValueError
+        There is no such device.
+    TypeError
+        `x` is no Array, or the dtype is quantized or none.
+
+    Examples
+    --------
+    >>> xp.ones_like(xp.arange(3))
+    Array([1, 1, 1], dtype=int64, device='cpu')
+    """
     dtype, device = _like(x, dtype, device)
     return ones(x.shape, dtype=dtype, device=device)
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
-    """`x` with zeros above diagonal `k` of its last two axes; ValueError for fewer axes."""
+    """Copy of matrices with zeros above a diagonal.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (..., M, N), of any plain dtype.
+    k : int
+        The diagonal: 0 the main one, positive above it, negative below.
+
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        `x` has fewer than two axes.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.tril(xp.ones((3, 3), dtype=xp.int64))
+    Array([[1, 0, 0],
+           [1, 1, 0],
+           [1, 1, 1]], dtype=int64, device='cpu')
+    """
     return wrap(np.tril(_matrices("tril", x), k), x.device)
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
-    """`x` with zeros below diagonal `k` of its last two axes; ValueError for fewer axes."""
+    """Copy of matrices with zeros below a diagonal.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (..., M, N), of any plain dtype.
+    k : int
+        The diagonal: 0 the main one, positive above it, negative below.
+
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        `x` has fewer than two axes.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.triu(xp.ones((3, 3), dtype=xp.int64), k=1)
+    Array([[0, 1, 1],
+           [0, 0, 1],
+           [0, 0, 0]], dtype=int64, device='cpu')
+    """
     return wrap(np.triu(_matrices("triu", x), k), x.device)
 
 
-def zeros(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Array:
+def zeros(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Array:
     """Make an array of zeros.
 
     Parameters
@@ -361,18 +636,57 @@ def zeros(shape: Shape, *, dtype: Any = None, device: str | None = None) -> Arra
     dtype : dtype, optional
         By default float64.
     device : Device or str, optional
-        Where products of the array run.
+        Where products of the array run; the default device if None.
+
+    Returns
+    -------
+    Array
+        Of this shape.
 
     Raises
     ------
     ValueError
-        A length is negative.
+        A length is negative, or there is no such device.
+    TypeError
+        There is no such dtype, or it is quantized.
+
+    Examples
+    --------
+    >>> xp.zeros(3, dtype=xp.float16)
+    Array([0., 0., 0.], dtype=float16, device='cpu')
     """
     return wrap(np.zeros(shape, _dtype(dtype)), as_device(device))
 
 
-def zeros_like(x: Array, /, *, dtype: Any = None, device: str | None = None) -> Array:
-    """Make an array of zeros like `x`: of its shape, dtype and device, unless given."""
+def zeros_like(x: Array, /, *, dtype: DTypeLike | None = None, device: str | None = None) -> Array:
+    """Make an array of zeros like `x`: of its shape, dtype and device, unless given.
+
+    Parameters
+    ----------
+    x : Array
+        A quantized one needs `dtype`.
+    dtype : dtype, optional
+        By default that of `x`.
+    device : Device or str, optional
+        By default that of `x`.
+
+    Returns
+    -------
+    Array
+        Of the shape of `x`.
+
+    Raises
+    ------
+    ValueError
+        There is no such device.
+    TypeError
+        `x` is no Array, or the dtype is quantized or none.
+
+    Examples
+    --------
+    >>> xp.zeros_like(xp.ones(2, dtype=xp.complex64))
+    Array([0.+0.j, 0.+0.j], dtype=complex64, device='cpu')
+    """
     dtype, device = _like(x, dtype, device)
     return zeros(x.shape, dtype=dtype, device=device)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ggarray._array import Array, astype as _cast
-from ggarray._dtypes import EXTENDED_KINDS, AnyDType, is_half, to_dtype
+from ggarray._dtypes import EXTENDED_KINDS, AnyDType, DTypeLike, is_half, to_dtype
 from ggarray._namespace._calls import device_of
 from ggarray._namespace.quantization import dequantize, quantize
 from ggarray._quantized.traits import QuantizedDType
@@ -87,8 +87,8 @@ def dtype_of(x: Any) -> AnyDType:
     return x if isinstance(x, QuantizedDType) else plain_dtype(x)
 
 
-def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = None) -> Array:
-    """Cast an array to another dtype.
+def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: str | None = None) -> Array:
+    """Cast an array to another dtype; recorded if it is pending and both dtypes are real floating.
 
     Parameters
     ----------
@@ -109,10 +109,18 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: str | None = N
     Raises
     ------
     TypeError
-        A complex array is cast to a real dtype: see ``real`` and ``imag``; or a quantized one to
-        or from a dtype that is not real floating.
+        `dtype` is no dtype; a complex array is cast to a real dtype other than bool: see ``real``
+        and ``imag``; or a quantized one to or from a dtype that is not real floating.
     ValueError
-        The last axis of `x` is not a multiple of the block of a quantized dtype.
+        The last axis of `x` is not a multiple of the block of a quantized dtype, elements do not
+        fit it (see ``quantize``), or there is no such device.
+
+    Examples
+    --------
+    >>> xp.astype(xp.asarray([1.7, -1.7]), xp.int64)
+    Array([ 1, -1], dtype=int64, device='cpu')
+    >>> xp.astype(xp.ones((2, 64)), xp.q8_0)
+    Array(shape=(2, 64), dtype=q8_0, device='cpu')
     """
     target = device_of(x) if device is None else as_device(device)
     result = _astype(x, dtype_of(dtype), copy)
@@ -132,7 +140,7 @@ def _astype(x: Array, dtype: AnyDType, copy: bool) -> Array:
     return _cast(x, dtype)
 
 
-def can_cast(from_: Any, to: Any, /) -> bool:
+def can_cast(from_: DTypeLike | Array, to: DTypeLike, /) -> bool:
     """Tell whether a dtype, or that of an array, can be cast to another without loss.
 
     Parameters
@@ -142,10 +150,20 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     to : dtype
         The dtype to cast to.
 
+    Returns
+    -------
+    bool
+        As NumPy's rules for safe casts say.
+
     Raises
     ------
     TypeError
         One is no dtype, or one is quantized and the other another dtype.
+
+    Examples
+    --------
+    >>> xp.can_cast(xp.int32, xp.float64), xp.can_cast(xp.int64, xp.int32)
+    (True, False)
     """
     source, target = dtype_of(from_), dtype_of(to)
     if isinstance(source, QuantizedDType) or isinstance(target, QuantizedDType):
@@ -154,7 +172,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
     return np.can_cast(source, target)
 
 
-def finfo(type: Any, /) -> FloatInfo:
+def finfo(type: DTypeLike | Array, /) -> FloatInfo:
     """Limits of a floating dtype.
 
     Parameters
@@ -162,12 +180,24 @@ def finfo(type: Any, /) -> FloatInfo:
     type : dtype or Array
         Real or complex floating; of an array, its dtype.
 
+    Returns
+    -------
+    FloatInfo
+        With attributes ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal`` and ``dtype``.
+
     Raises
     ------
     ValueError
         The dtype is not floating.
     TypeError
         It is no dtype, or quantized.
+
+    Examples
+    --------
+    >>> xp.finfo(xp.float16).max
+    65504.0
+    >>> xp.finfo(xp.complex64).dtype  # that of its parts
+    dtype('float32')
     """
     info = _finfo(to_dtype(dtype_of(type)))
     return FloatInfo(
@@ -188,7 +218,7 @@ def _finfo(dtype: np.dtype[Any]) -> Any:
     return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
-def iinfo(type: Any, /) -> IntegerInfo:
+def iinfo(type: DTypeLike | Array, /) -> IntegerInfo:
     """Limits of an integer dtype.
 
     Parameters
@@ -196,18 +226,28 @@ def iinfo(type: Any, /) -> IntegerInfo:
     type : dtype or Array
         Signed or unsigned; of an array, its dtype.
 
+    Returns
+    -------
+    IntegerInfo
+        With attributes ``bits``, ``max``, ``min`` and ``dtype``.
+
     Raises
     ------
     ValueError
         The dtype is not an integer dtype.
     TypeError
         It is no dtype, or quantized.
+
+    Examples
+    --------
+    >>> xp.iinfo(xp.int8).max
+    127
     """
     info = np.iinfo(to_dtype(dtype_of(type)))
     return IntegerInfo(int(info.bits), int(info.max), int(info.min), np.dtype(info.dtype))
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """Tell whether a dtype is of a kind.
 
     Parameters
@@ -218,12 +258,24 @@ def isdtype(dtype: Any, kind: Any) -> bool:
         ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
         ``"real floating"``, ``"complex floating"``, ``"numeric"``, a dtype, or any of a tuple.
 
+    Returns
+    -------
+    bool
+        Whether it is of one of the kinds at least.
+
     Raises
     ------
     ValueError
         A kind has another name.
     TypeError
         `dtype` or a kind is no dtype.
+
+    Examples
+    --------
+    >>> xp.isdtype(xp.float16, "real floating")
+    True
+    >>> xp.isdtype(xp.int8, ("bool", "unsigned integer"))
+    False
     """
     given = dtype_of(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
@@ -238,7 +290,7 @@ def _is_of_kind(dtype: AnyDType, kind: Any) -> bool:
     return dtype.name in EXTENDED_KINDS[kind]
 
 
-def result_type(*arrays_and_dtypes: Any) -> AnyDType:
+def result_type(*arrays_and_dtypes: Array | DTypeLike | complex) -> np.dtype[Any] | Any:
     """Return the dtype of an operation on arrays, dtypes and Python scalars.
 
     Parameters
@@ -246,14 +298,26 @@ def result_type(*arrays_and_dtypes: Any) -> AnyDType:
     *arrays_and_dtypes : Array, dtype, bool, int, float or complex
         Python scalars are weak: they raise the kind of the others' dtype, never its precision.
 
+    Returns
+    -------
+    numpy.dtype or QuantizedDType
+        The dtype that they promote to.
+
     Raises
     ------
     TypeError
         One is none of these, two do not promote, or a quantized dtype is beside another one.
     ValueError
         There is nothing.
+
+    Examples
+    --------
+    >>> xp.result_type(xp.int8, xp.uint8)
+    dtype('int16')
+    >>> xp.result_type(xp.float32, 1.0)
+    dtype('float32')
     """
-    scalars = [x for x in arrays_and_dtypes if type(x) in _SCALARS]
+    scalars: list[Any] = [x for x in arrays_and_dtypes if type(x) in _SCALARS]
     dtypes = [dtype_of(x) for x in arrays_and_dtypes if type(x) not in _SCALARS]
     plain = [dtype for dtype in dtypes if not isinstance(dtype, QuantizedDType)]
     if len(plain) < len(dtypes):

@@ -58,12 +58,23 @@ def cholesky(x: Array, /, *, upper: bool = False) -> Array:
     upper : bool
         Return the upper factor U with ``x = U^H U``, else the lower L with ``x = L L^H``.
 
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `x`, zero in the other triangle.
+
     Raises
     ------
     numpy.linalg.LinAlgError
         A ValueError: a matrix is not square, or not positive-definite.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.cholesky(xp.asarray([[4.0, 2.0], [2.0, 10.0]]))
+    Array([[2., 0.],
+           [1., 3.]], dtype=float64, device='cpu')
     """
     factor = np.linalg.cholesky(square("cholesky", x))
     return give(np.conj(factor.mT) if upper else factor, x)
@@ -88,6 +99,11 @@ def det(x: Array, /) -> Array:
         A ValueError: the matrices are not square.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.det(xp.asarray([[2.0, 1.0], [1.0, 3.0]]))
+    Array(5., dtype=float64, device='cpu')
     """
     return give(np.linalg.det(square("det", x)), x)
 
@@ -113,6 +129,12 @@ def eig(x: Array, /) -> EigResult:
         A ValueError: the matrices are not square, or the computation does not converge.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> values, vectors = xp.linalg.eig(xp.asarray([[2.0, 0.0], [0.0, 3.0]]))
+    >>> values
+    Array([2.+0.j, 3.+0.j], dtype=complex128, device='cpu')
     """
     values, vectors = np.linalg.eig(square("eig", x))
     return EigResult(_complex(values, x), _complex(vectors, x))
@@ -139,18 +161,70 @@ def eigh(x: Array, /) -> EighResult:
         A ValueError: the matrices are not square, or the computation does not converge.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> result = xp.linalg.eigh(xp.asarray([[2.0, 1.0], [1.0, 2.0]]))
+    >>> result.eigenvalues
+    Array([1., 3.], dtype=float64, device='cpu')
     """
     values, vectors = np.linalg.eigh(square("eigh", x))
     return EighResult(give(values, x), give(vectors, x))
 
 
 def eigvals(x: Array, /) -> Array:
-    """Eigenvalues of square matrices, as `eig` gives them."""
+    """Eigenvalues of square matrices, as `eig` gives them.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (..., M, M), floating.
+
+    Returns
+    -------
+    Array
+        Shape (..., M), complex of the precision of `x`, in no particular order.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        A ValueError: the matrices are not square, or the computation does not converge.
+    TypeError
+        `x` is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.eigvals(xp.asarray([[2.0, 0.0], [0.0, 3.0]]))
+    Array([2.+0.j, 3.+0.j], dtype=complex128, device='cpu')
+    """
     return _complex(np.linalg.eigvals(square("eigvals", x)), x)
 
 
 def eigvalsh(x: Array, /) -> Array:
-    """Eigenvalues of Hermitian matrices, as `eigh` gives them."""
+    """Eigenvalues of Hermitian matrices, as `eigh` gives them.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (..., M, M), floating; the lower triangle is read.
+
+    Returns
+    -------
+    Array
+        Shape (..., M), real of the precision of `x`, ascending.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        A ValueError: the matrices are not square, or the computation does not converge.
+    TypeError
+        `x` is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.eigvalsh(xp.asarray([[2.0, 1.0], [1.0, 2.0]]))
+    Array([1., 3.], dtype=float64, device='cpu')
+    """
     return give(np.linalg.eigvalsh(square("eigvalsh", x)), x)
 
 
@@ -173,10 +247,19 @@ def qr(x: Array, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRRe
 
     Raises
     ------
+    numpy.linalg.LinAlgError
+        A ValueError: there are fewer than two axes.
     ValueError
-        `mode` is another word, or there are fewer than two axes.
+        `mode` is another word.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> a = xp.asarray([[3.0, 1.0], [4.0, 2.0]])
+    >>> q, r = xp.linalg.qr(a)
+    >>> xp.max(xp.abs(q @ r - a)) < 1e-14
+    Array(True, dtype=bool, device='cpu')
     """
     if mode not in ("reduced", "complete"):
         raise ValueError(f'qr: mode is "reduced" or "complete", not {mode!r}')
@@ -205,13 +288,19 @@ def slogdet(x: Array, /) -> SlogdetResult:
         A ValueError: the matrices are not square.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> sign, logarithm = xp.linalg.slogdet(xp.asarray([[0.0, 1.0], [1.0, 0.0]]))
+    >>> sign, logarithm
+    (Array(-1., dtype=float64, device='cpu'), Array(0., dtype=float64, device='cpu'))
     """
     sign, logarithm = np.linalg.slogdet(square("slogdet", x))
     return SlogdetResult(give(sign, x), give(logarithm, x))
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
-    """Singular value decomposition of matrices.
+    """Singular value decomposition of matrices: ``x = U @ diag(S) @ Vh``.
 
     Parameters
     ----------
@@ -235,13 +324,41 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
         A ValueError: there are fewer than two axes, or the computation does not converge.
     TypeError
         `x` is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.svd(xp.asarray([[0.0, 2.0], [3.0, 0.0]])).S
+    Array([3., 2.], dtype=float64, device='cpu')
     """
     u, s, vh = np.linalg.svd(matrices("svd", x), full_matrices)
     return SVDResult(give(u, x), give(s, x), give(vh, x))
 
 
 def svdvals(x: Array, /) -> Array:
-    """Singular values of matrices, descending, as `svd` gives them."""
+    """Singular values of matrices, descending, as `svd` gives them.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (..., M, N), floating.
+
+    Returns
+    -------
+    Array
+        Shape (..., min(M, N)), real of the precision of `x`, descending.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        A ValueError: there are fewer than two axes, or the computation does not converge.
+    TypeError
+        `x` is not floating.
+
+    Examples
+    --------
+    >>> xp.linalg.svdvals(xp.asarray([[0.0, 2.0], [3.0, 0.0]]))
+    Array([3., 2.], dtype=float64, device='cpu')
+    """
     return give(np.linalg.svd(matrices("svdvals", x), compute_uv=False), x)
 
 

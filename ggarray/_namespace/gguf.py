@@ -66,6 +66,18 @@ def load_gguf(
         The file cannot be read.
     ValueError
         An unknown device.
+
+    Notes
+    -----
+    The format is specified at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+
+    Examples
+    --------
+    >>> weights = xp.load_gguf("model.gguf", device="cpu")
+    >>> weights["token_embd.weight"]
+    Array(shape=(4, 64), dtype=q8_0, device='cpu')
+    >>> weights.metadata["general.architecture"]
+    'llama'
     """
     where = as_device(device)
     file = read_gguf(path, use_mmap=mmap)

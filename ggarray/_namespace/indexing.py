@@ -21,14 +21,28 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
     axis : int, optional
         May be left out if there is only one.
 
+    Returns
+    -------
+    Array
+        The shape of `x` with that of `indices` in place of `axis`; of the dtype of `x`.
+
     Raises
     ------
     IndexError
         An index is out of range.
     ValueError
-        No axis is given and there is not exactly one, or there is no such axis.
+        No axis is given and there is not exactly one, there is no such axis, or the devices do not
+        mix.
     TypeError
         Indices are not integers, or `axis` is the blocked one.
+
+    Examples
+    --------
+    >>> xp.take(xp.asarray([10, 20, 30]), xp.asarray([2, 0, -1]))
+    Array([30, 10, 30], dtype=int64, device='cpu')
+    >>> rows = xp.take(xp.quantize(xp.ones((4, 32)), xp.q8_0), xp.asarray([3, 1]), axis=0)
+    >>> rows  # only these rows would be decoded
+    Array(shape=(2, 32), dtype=q8_0, device='cpu')
     """
     require(x)
     device = device_of(x, indices)
@@ -54,14 +68,26 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
     axis : int
         The axis to take along.
 
+    Returns
+    -------
+    Array
+        Of the shape of `indices`, broadcast; of the dtype of `x`.
+
     Raises
     ------
     IndexError
         An index is out of range, or shapes do not broadcast.
     ValueError
-        The numbers of axes differ, or there is no such axis.
+        The numbers of axes differ, there is no such axis, or the devices do not mix.
     TypeError
-        Indices are not integers.
+        Indices are not integers, or `x` is quantized.
+
+    Examples
+    --------
+    >>> x = xp.asarray([[3, 1, 2], [4, 6, 5]])
+    >>> xp.take_along_axis(x, xp.argsort(x), axis=-1)
+    Array([[1, 2, 3],
+           [4, 5, 6]], dtype=int64, device='cpu')
     """
     device = device_of(x, indices)
     value, places = read(x), as_indices(indices)

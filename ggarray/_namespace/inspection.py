@@ -27,11 +27,27 @@ class NamespaceInfo:
         dict
             ``"boolean indexing"`` and ``"data-dependent shapes"``, both True, and
             ``"max dimensions"``, 64.
+
+        Examples
+        --------
+        >>> xp.__array_namespace_info__().capabilities()["max dimensions"]
+        64
         """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
-        """Return the device on which arrays are created now, unless they name one."""
+        """Return the device on which arrays are created now, unless they name one.
+
+        Returns
+        -------
+        Device
+            As of ``get_default_device``.
+
+        Examples
+        --------
+        >>> xp.__array_namespace_info__().default_device()
+        ggarray.Device('cpu')
+        """
         return get_default_device()
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
@@ -51,6 +67,11 @@ class NamespaceInfo:
         ------
         ValueError
             There is no such device.
+
+        Examples
+        --------
+        >>> xp.__array_namespace_info__().default_dtypes()["indexing"]
+        dtype('int64')
         """
         as_device(device)
         return dict(_DEFAULTS)
@@ -76,6 +97,11 @@ class NamespaceInfo:
         ------
         ValueError
             There is no such device or kind.
+
+        Examples
+        --------
+        >>> xp.__array_namespace_info__().dtypes(kind=("bool", "complex floating"))
+        {'bool': dtype('bool'), 'complex64': dtype('complex64'), 'complex128': dtype('complex128')}
         """
         as_device(device)
         if kind is None:
@@ -88,10 +114,35 @@ class NamespaceInfo:
         return {name: dtype for name, dtype in _DTYPES.items() if name in wanted}
 
     def devices(self) -> tuple[Device, ...]:
-        """Return the devices of this machine."""
+        """Return the devices of this machine.
+
+        Returns
+        -------
+        tuple of Device
+            As of ``devices``.
+
+        Examples
+        --------
+        >>> xp.__array_namespace_info__().devices() == xp.devices()
+        True
+        """
         return devices()
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807 (the standard's name)
-    """Return an object whose methods tell what the namespace can do."""
+    """Return an object whose methods tell what the namespace can do.
+
+    Returns
+    -------
+    NamespaceInfo
+        With methods ``capabilities``, ``default_device``, ``default_dtypes``, ``devices`` and
+        ``dtypes``.
+
+    Examples
+    --------
+    >>> xp.__array_namespace_info__().dtypes(kind="real floating")
+    {'float32': dtype('float32'), 'float64': dtype('float64')}
+    >>> xp.__array_namespace_info__().default_dtypes()["integral"]
+    dtype('int64')
+    """
     return NamespaceInfo()

@@ -32,13 +32,49 @@ def matmul(x1: Array, x2: Array, /) -> Array:
         The shapes do not fit, an operand has no axes, or the devices do not mix.
     TypeError
         The dtypes have no product.
+
+    Examples
+    --------
+    >>> a = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> product = xp.matmul(a, a)
+    >>> xp.is_pending(product)  # computed where its value is needed
+    True
+    >>> product
+    Array([[ 7., 10.],
+           [15., 22.]], dtype=float64, device='cpu')
     """
     require(x1, x2)
     return _matmul(x1, x2)
 
 
 def matrix_transpose(x: Array, /) -> Array:
-    """Transpose of the last two axes, as a view; ValueError with fewer than two."""
+    """Transpose of the last two axes, as a view; ValueError with fewer than two.
+
+    Parameters
+    ----------
+    x : Array
+        Shape (..., M, N). May be pending or quantized: it stays so.
+
+    Returns
+    -------
+    Array
+        Shape (..., N, M), a view.
+
+    Raises
+    ------
+    ValueError
+        `x` has fewer than two axes.
+    TypeError
+        `x` is no Array.
+
+    Examples
+    --------
+    >>> xp.matrix_transpose(xp.asarray([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int64, device='cpu')
+    >>> xp.matrix_transpose(xp.quantize(xp.ones((2, 32)), xp.q4_0))
+    Array(shape=(32, 2), dtype=q4_0, device='cpu')
+    """
     require(x)
     return x.mT
 
@@ -63,7 +99,18 @@ def tensordot(
     Raises
     ------
     ValueError
-        Lengths of contracted axes differ, or there are too few axes.
+        Lengths of contracted axes differ, there are too few axes, or the devices do not mix.
+    TypeError
+        The dtypes have no product, an operand is no Array, or quantized and its blocks have to
+        move.
+
+    Examples
+    --------
+    >>> x1, x2 = xp.ones((2, 3, 4)), xp.ones((3, 4, 5))
+    >>> xp.tensordot(x1, x2).shape
+    (2, 5)
+    >>> xp.tensordot(x1, x2, axes=((2,), (1,))).shape
+    (2, 3, 3, 5)
     """
     require(x1, x2)
     axes1, axes2 = _contracted(x1, x2, axes)
@@ -88,7 +135,7 @@ def tensordot(
 
 
 def _contracted(x1: Array, x2: Array, axes: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    if isinstance(axes, int):
+    if isinstance(axes, (int, np.integer)):
         if axes < 0 or axes > min(x1.ndim, x2.ndim):
             raise ValueError(f"tensordot: cannot contract {axes} axes of {x1.shape}, {x2.shape}")
         return tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
@@ -114,7 +161,15 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     Raises
     ------
     ValueError
-        The lengths along `axis` differ, or the other axes do not broadcast.
+        The lengths along `axis` differ, the other axes do not broadcast, there is no such axis, or
+        the devices do not mix.
+    TypeError
+        The dtypes have no product, or an operand is no Array.
+
+    Examples
+    --------
+    >>> xp.vecdot(xp.asarray([[1.0, 2.0], [3.0, 4.0]]), xp.asarray([10.0, 1.0]))
+    Array([12., 34.], dtype=float64, device='cpu')
     """
     require(x1, x2)
     device_of(x1, x2)
@@ -125,7 +180,10 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
         a = wrap(np.conj(a._read()), a.device)
     if a.ndim == b.ndim == 1:
         return _matmul(a, b)
-    product = _matmul(expand_dims(a, axis=-2), expand_dims(b, axis=-1))
+    try:
+        product = _matmul(expand_dims(a, axis=-2), expand_dims(b, axis=-1))
+    except ValueError as error:
+        raise ValueError(f"vecdot of shapes {x1.shape} and {x2.shape}: {error}") from error
     return reshape(product, product.shape[:-2])
 
 

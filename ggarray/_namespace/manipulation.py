@@ -22,19 +22,91 @@ Shape = Sequence[int]
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
-    """Arrays broadcast against each other, as read-only views; ValueError if they do not."""
+    """Arrays broadcast against each other.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Their shapes broadcast.
+
+    Returns
+    -------
+    tuple of Array
+        All of one shape: those that have it already themselves, the others as read-only views.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not broadcast.
+    TypeError
+        One is no Array, or is quantized and of another shape.
+
+    Examples
+    --------
+    >>> x, y = xp.broadcast_arrays(xp.asarray([[1], [2]]), xp.asarray([10, 20]))
+    >>> x
+    Array([[1, 1],
+           [2, 2]], dtype=int64, device='cpu')
+    """
     require(*arrays)
     shape = broadcast_shapes(*(x.shape for x in arrays))
-    return tuple(broadcast_to(x, shape) for x in arrays)
+    return tuple(x if x.shape == shape else broadcast_to(x, shape) for x in arrays)
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape that arrays of these shapes broadcast to; ValueError if they do not."""
+    """Shape that arrays of these shapes broadcast to.
+
+    Parameters
+    ----------
+    *shapes : tuple of int
+        Lengths of the axes.
+
+    Returns
+    -------
+    tuple of int
+        Of as many axes as the longest shape has.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not broadcast.
+
+    Examples
+    --------
+    >>> xp.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
     return np.broadcast_shapes(*shapes)
 
 
 def broadcast_to(x: Array, /, shape: Shape) -> Array:
-    """`x` repeated to `shape`, as a read-only view; ValueError if it does not broadcast."""
+    """`x` repeated to a shape, as a read-only view; recorded if it is pending.
+
+    Parameters
+    ----------
+    x : Array
+        Of any plain dtype.
+    shape : sequence of int
+        The axes of `x` come last, of the same length or 1.
+
+    Returns
+    -------
+    Array
+        Of this shape.
+
+    Raises
+    ------
+    ValueError
+        `x` does not broadcast to `shape`.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.broadcast_to(xp.asarray([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int64, device='cpu')
+    """
     require(x)
     target = _shape(shape)
     pending = view(x, lambda layout: layout.broadcast(target))
@@ -42,14 +114,37 @@ def broadcast_to(x: Array, /, shape: Shape) -> Array:
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
-    """Arrays joined along an existing axis, or flattened first for None.
+    """Arrays joined along an existing axis, or flattened first.
 
-    Quantized arrays of one dtype join along axes that are not blocked.
+    Parameters
+    ----------
+    arrays : sequence of Array
+        Of equal shapes except along `axis`. Quantized arrays of one dtype join along axes that are
+        not blocked.
+    axis : int, optional
+        None joins the arrays flattened.
+
+    Returns
+    -------
+    Array
+        Of the dtype that they promote to.
 
     Raises
     ------
     ValueError
-        There is no array, or shapes differ along other axes.
+        There is no array, shapes differ along other axes, there is no such axis, or the devices do
+        not mix.
+    TypeError
+        One is no Array, or quantized and another is not of its dtype, or `axis` is the blocked one.
+
+    Examples
+    --------
+    >>> xp.concat([xp.asarray([[1, 2]]), xp.asarray([[3.0, 4.0]])])
+    Array([[1., 2.],
+           [3., 4.]], dtype=float64, device='cpu')
+    >>> cache = xp.quantize(xp.ones((4, 32)), xp.q8_0)
+    >>> xp.concat([cache, cache[:1, :]])
+    Array(shape=(5, 32), dtype=q8_0, device='cpu')
     """
     device = _device_of_all("concat", arrays)
     quantized = _blocks_of(arrays)
@@ -59,14 +154,33 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
 
 
 def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
-    """View of `x` with a new axis of length 1 at each place of `axis` in the result.
+    """View of `x` with new axes of length 1; recorded if it is pending.
+
+    Parameters
+    ----------
+    x : Array
+        Of any plain dtype.
+    axis : int or tuple of int
+        The places of the new axes in the result.
+
+    Returns
+    -------
+    Array
+        A view.
 
     Raises
     ------
     IndexError
-        A place is out of range.
+        A place is out of range; it is also a ValueError.
     ValueError
         A place is named twice.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.expand_dims(xp.ones((2, 3)), axis=(0, -1)).shape
+    (1, 2, 3, 1)
     """
     require(x)
     new = 1 if isinstance(axis, int) else len(axis)
@@ -82,14 +196,66 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
 
 def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
-    """View of `x` with the order of elements reversed along `axis`, or along all axes."""
+    """View of `x` with the order of elements reversed along axes.
+
+    Parameters
+    ----------
+    x : Array
+        Of any plain dtype.
+    axis : int or tuple of int, optional
+        All axes if None.
+
+    Returns
+    -------
+    Array
+        Of the shape of `x`.
+
+    Raises
+    ------
+    ValueError
+        There is no such axis, or one is named twice.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.flip(xp.asarray([1, 2, 3]))
+    Array([3, 2, 1], dtype=int64, device='cpu')
+    """
     return wrap(np.flip(read(x), axis), x.device)
 
 
 def moveaxis(
     x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /
 ) -> Array:
-    """View of `x` with the axes `source` moved to the places `destination`."""
+    """View of `x` with axes moved to other places; recorded if it is pending.
+
+    Parameters
+    ----------
+    x : Array
+        A quantized array stays so.
+    source : int or tuple of int
+        The axes to move; the others keep their order.
+    destination : int or tuple of int
+        Their places in the result.
+
+    Returns
+    -------
+    Array
+        A view.
+
+    Raises
+    ------
+    ValueError
+        There is no such axis or place, one is named twice, or there are more of the one.
+    TypeError
+        `x` is no Array.
+
+    Examples
+    --------
+    >>> xp.moveaxis(xp.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     require(x)
     ndim = x.ndim
     sources = normalize_axis_tuple(source, ndim)
@@ -103,7 +269,32 @@ def moveaxis(
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
-    """View of `x` with its axes in the order `axes`; ValueError if that is no permutation."""
+    """View of `x` with its axes in another order; recorded if it is pending.
+
+    Parameters
+    ----------
+    x : Array
+        A quantized array stays so.
+    axes : tuple of int
+        All axes of `x`, in the order of the result.
+
+    Returns
+    -------
+    Array
+        A view.
+
+    Raises
+    ------
+    ValueError
+        `axes` is no permutation of the axes of `x`.
+    TypeError
+        `x` is no Array.
+
+    Examples
+    --------
+    >>> xp.permute_dims(xp.ones((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     require(x)
     order = normalize_axis_tuple(axes, x.ndim)
     if len(order) != x.ndim:
@@ -112,13 +303,42 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
 
 
 def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Array:
-    """Each element of `x` repeated, `repeats` times or each its own number of times."""
+    """Each element repeated, all equally often or each its own number of times.
+
+    Parameters
+    ----------
+    x : Array
+        Of any plain dtype.
+    repeats : int or Array
+        How often; an Array of integers of one axis has a number for each place along `axis`.
+    axis : int, optional
+        None flattens `x` first.
+
+    Returns
+    -------
+    Array
+        A copy.
+
+    Raises
+    ------
+    ValueError
+        A number is negative, there are not as many as places, or there is no such axis.
+    TypeError
+        `x` is quantized or no Array, or an Array `repeats` is not of an integer dtype.
+
+    Examples
+    --------
+    >>> xp.repeat(xp.asarray([1, 2]), 2)
+    Array([1, 1, 2, 2], dtype=int64, device='cpu')
+    >>> xp.repeat(xp.asarray([1, 2]), xp.asarray([0, 3]))
+    Array([2, 2, 2], dtype=int64, device='cpu')
+    """
     times = read(repeats) if isinstance(repeats, Array) else repeats
     return wrap(np.repeat(read(x), times, axis), x.device)
 
 
 def reshape(x: Array, /, shape: Shape, *, copy: bool | None = None) -> Array:
-    """`x` with another shape, its elements in row-major order.
+    """`x` with another shape, its elements in row-major order; recorded if pending and a view.
 
     Parameters
     ----------
@@ -129,14 +349,27 @@ def reshape(x: Array, /, shape: Shape, *, copy: bool | None = None) -> Array:
     copy : bool, optional
         True copies, False raises where a view is impossible; by default a view where possible.
 
+    Returns
+    -------
+    Array
+        Of this shape, a view where that is possible and `copy` is not True.
+
     Raises
     ------
     ValueError
         The numbers of elements differ, or `copy` is False and elements have to move.
+    TypeError
+        `x` is no Array, or quantized and its blocks would be cut.
+
+    Examples
+    --------
+    >>> xp.reshape(xp.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int64, device='cpu')
     """
     require(x)
     if isinstance(x._source, Blocks):
-        return wrap_blocks(x._source.reshape(shape), x.device)
+        return wrap_blocks(x._source.reshape(_shape(shape)), x.device)
     if not copy:
         target = _full_shape(_shape(shape), x)
         pending = view(x, lambda layout: layout.reshape(target, x.itemsize))
@@ -152,12 +385,64 @@ def roll(
     *,
     axis: int | tuple[int, ...] | None = None,
 ) -> Array:
-    """`x` with elements moved by `shift` places, those past the end back to the begin."""
+    """Elements moved along axes, those past the end back to the begin.
+
+    Parameters
+    ----------
+    x : Array
+        Of any plain dtype.
+    shift : int or tuple of int
+        By how many places; one for each axis, or one for all.
+    axis : int or tuple of int, optional
+        None moves the elements of the flattened array.
+
+    Returns
+    -------
+    Array
+        A copy, of the shape of `x`.
+
+    Raises
+    ------
+    ValueError
+        There is no such axis, or `shift` and `axis` do not broadcast.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.roll(xp.arange(4), 1)
+    Array([3, 0, 1, 2], dtype=int64, device='cpu')
+    """
     return wrap(np.roll(read(x), shift, axis), x.device)
 
 
 def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
-    """View of `x` without the axes `axis`; ValueError where one is not of length 1."""
+    """View of `x` without axes of length 1; recorded if it is pending.
+
+    Parameters
+    ----------
+    x : Array
+        Of any plain dtype.
+    axis : int or tuple of int
+        The axes to leave out.
+
+    Returns
+    -------
+    Array
+        A view.
+
+    Raises
+    ------
+    ValueError
+        An axis is not of length 1, or there is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.squeeze(xp.ones((1, 2, 1)), axis=(0, 2)).shape
+    (2,)
+    """
     require(x)
     axes = frozenset(normalize_axis_tuple(axis, x.ndim))
     for each in axes:
@@ -168,7 +453,33 @@ def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Array:
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
-    """Arrays of one shape joined along a new axis; quantized ones of one dtype too."""
+    """Arrays of one shape joined along a new axis.
+
+    Parameters
+    ----------
+    arrays : sequence of Array
+        Quantized arrays of one dtype stay so.
+    axis : int
+        The place of the new axis in the result.
+
+    Returns
+    -------
+    Array
+        Of the dtype that they promote to.
+
+    Raises
+    ------
+    ValueError
+        There is no array, the shapes differ, there is no such place, or the devices do not mix.
+    TypeError
+        One is no Array, or quantized and another is not of its dtype.
+
+    Examples
+    --------
+    >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])], axis=1)
+    Array([[1, 3],
+           [2, 4]], dtype=int64, device='cpu')
+    """
     device = _device_of_all("stack", arrays)
     quantized = _blocks_of(arrays)
     if quantized is not None:
@@ -177,12 +488,64 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
-    """`x` laid side by side this many times along each axis."""
+    """`x` laid side by side along each axis.
+
+    Parameters
+    ----------
+    x : Array
+        Of any plain dtype.
+    repetitions : tuple of int
+        How often along each axis; the shorter of it and the shape is filled with 1 in front.
+
+    Returns
+    -------
+    Array
+        A copy.
+
+    Raises
+    ------
+    ValueError
+        A number is negative.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.tile(xp.asarray([1, 2]), (2, 2))
+    Array([[1, 2, 1, 2],
+           [1, 2, 1, 2]], dtype=int64, device='cpu')
+    """
     return wrap(np.tile(read(x), repetitions), x.device)
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Return the parts of `x` along an axis, without it."""
+    """Return the parts of `x` along an axis, as views without it.
+
+    Parameters
+    ----------
+    x : Array
+        A quantized array along an axis that is not blocked.
+    axis : int
+        The axis to take apart.
+
+    Returns
+    -------
+    tuple of Array
+        As many as the axis is long.
+
+    Raises
+    ------
+    ValueError
+        There is no such axis.
+    TypeError
+        `x` is no Array, or `axis` is the blocked one.
+
+    Examples
+    --------
+    >>> real, imaginary = xp.unstack(xp.asarray([[1, 2], [3, 4]]), axis=1)
+    >>> real
+    Array([1, 3], dtype=int64, device='cpu')
+    """
     require(x)
     at = normalize_axis_index(axis, x.ndim)
     before = (slice(None),) * at

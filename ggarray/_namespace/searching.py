@@ -1,7 +1,7 @@
 """Searching functions."""
 
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -39,6 +39,13 @@ def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     ------
     ValueError
         There are no elements to compare, or there is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.argmax(xp.asarray([[1, 5, 2], [7, 0, 7]]), axis=1)
+    Array([1, 0], dtype=int64, device='cpu')
     """
     value = read_wide(x)
     check_axis(value, axis)
@@ -66,6 +73,13 @@ def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> A
     ------
     ValueError
         There are no elements to compare, or there is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.argmin(xp.asarray([[1, 5, 2], [7, 0, 7]]), axis=1)
+    Array([0, 1], dtype=int64, device='cpu')
     """
     value = read_wide(x)
     check_axis(value, axis)
@@ -84,10 +98,22 @@ def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> 
     keepdims : bool
         Keep the axes, of length 1.
 
+    Returns
+    -------
+    Array
+        Of int64.
+
     Raises
     ------
     ValueError
         There is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.count_nonzero(xp.asarray([[0, 1], [2, 3]]), axis=0)
+    Array([1, 2], dtype=int64, device='cpu')
     """
     value = read(x)
     check_axis(value, axis)
@@ -95,12 +121,30 @@ def count_nonzero(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> 
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
-    """Return an int64 Array an axis: where elements are not zero, in row-major order.
+    """Places of the elements that are not zero, in row-major order.
+
+    Parameters
+    ----------
+    x : Array
+        Of any plain dtype; NaN is not zero.
+
+    Returns
+    -------
+    tuple of Array
+        An int64 Array an axis: the indices along it.
 
     Raises
     ------
     ValueError
         `x` has no axes.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> rows, columns = xp.nonzero(xp.asarray([[0, 5], [6, 0]]))
+    >>> rows, columns
+    (Array([0, 1], dtype=int64, device='cpu'), Array([1, 0], dtype=int64, device='cpu'))
     """
     value = read(x)
     if not value.ndim:
@@ -137,9 +181,17 @@ def searchsorted(
     Raises
     ------
     ValueError
-        `x1` has not one axis, `side` is another word, or `sorter` another shape than `x1`.
+        `x1` has not one axis, `side` is another word, `sorter` another shape than `x1`, or the
+        devices do not mix.
     OverflowError
         A Python integer that the dtype of `x1` does not hold.
+    TypeError
+        `x1` is quantized or no Array, or `sorter` not of an integer dtype.
+
+    Examples
+    --------
+    >>> xp.searchsorted(xp.asarray([1, 3, 5]), xp.asarray([3, 4]), side="right")
+    Array([2, 2], dtype=int64, device='cpu')
     """
     device = device_of(x1, x2, sorter)
     haystack = read_wide(x1)
@@ -152,7 +204,11 @@ def searchsorted(
     return wrap(np.searchsorted(haystack, needles, side, order), device)
 
 
-def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
+@overload
+def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array: ...
+@overload
+def where(condition: Array, /) -> tuple[Array, ...]: ...
+def where(condition: Array, x1: Any = None, x2: Any = None, /) -> Array | tuple[Array, ...]:
     """Elements of `x1` where a condition is true, of `x2` elsewhere.
 
     Parameters
@@ -160,7 +216,8 @@ def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     condition : Array
         Of bool; of another dtype, elements that are not zero are true.
     x1, x2 : Array or Python scalar
-        At least one Array. A scalar takes the dtype of the Array where it can.
+        A scalar takes the dtype of the Array beside it where it can. Without both, the result is
+        that of `nonzero`, as in NumPy.
 
     Returns
     -------
@@ -172,10 +229,18 @@ def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
     ValueError
         The shapes do not broadcast, or the devices do not mix.
     TypeError
-        Both `x1` and `x2` are scalars.
+        One is neither, or `condition` is no Array.
     OverflowError
         A Python integer that the dtype of the Array does not hold.
+
+    Examples
+    --------
+    >>> x = xp.asarray([-1.0, 2.0, xp.nan])
+    >>> xp.where(x > 0, x, 0)
+    Array([0., 2., 0.], dtype=float64, device='cpu')
     """
+    if x1 is x2 is None:
+        return nonzero(condition)
     device = device_of(condition, x1, x2)
     chosen, other = _both(x1, x2)
     if chosen.dtype != other.dtype:  # NumPy does not promote the two half floats
@@ -185,11 +250,11 @@ def where(condition: Array, x1: Array | Scalar, x2: Array | Scalar, /) -> Array:
 
 
 def _both(x1: Any, x2: Any) -> tuple[Plain, Plain]:
-    """Return the values of two operands, of which one may be a Python scalar."""
+    """Return the values of two operands; a Python scalar takes after the other one."""
     if isinstance(x1, Array):
         value = read(x1)
         return value, beside(x2, value.dtype)
-    value = read(x2)
+    value = beside(x2, np.dtype(np.bool_))
     return beside(x1, value.dtype), value
 
 

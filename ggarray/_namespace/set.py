@@ -53,6 +53,13 @@ def isin(x1: Array | Scalar, x2: Array | Scalar, /, *, invert: bool = False) -> 
     ------
     TypeError
         Neither is an Array, or one is quantized.
+    ValueError
+        The devices do not mix.
+
+    Examples
+    --------
+    >>> xp.isin(xp.asarray([1, 2, 3]), xp.asarray([3, 1]))
+    Array([ True, False,  True], dtype=bool, device='cpu')
     """
     device = device_of(x1, x2)
     found = _isin(_elements(x1, x2), _elements(x2, x1))
@@ -97,6 +104,17 @@ def unique_all(x: Array, /) -> UniqueAllResult:
         Of the shape of `x`, int64: ``values[inverse_indices]`` equals `x`.
     counts : Array
         How often each occurs, int64.
+
+    Raises
+    ------
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> result = xp.unique_all(xp.asarray([30, 10, 30]))
+    >>> result.values, result.indices
+    (Array([10, 30], dtype=int64, device='cpu'), Array([1, 0], dtype=int64, device='cpu'))
     """
     values, *places = np.unique(
         read_wide(x), return_index=True, return_inverse=True, return_counts=True, equal_nan=False
@@ -119,6 +137,17 @@ def unique_counts(x: Array, /) -> UniqueCountsResult:
         The distinct elements, one axis, of the dtype of `x`.
     counts : Array
         How often each occurs, int64.
+
+    Raises
+    ------
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> values, counts = xp.unique_counts(xp.asarray([30, 10, 30]))
+    >>> counts
+    Array([1, 2], dtype=int64, device='cpu')
     """
     values, counts = np.unique(read_wide(x), return_counts=True, equal_nan=False)
     return UniqueCountsResult(
@@ -141,6 +170,17 @@ def unique_inverse(x: Array, /) -> UniqueInverseResult:
         The distinct elements, one axis, of the dtype of `x`.
     inverse_indices : Array
         Of the shape of `x`, int64: ``values[inverse_indices]`` equals `x`.
+
+    Raises
+    ------
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> values, inverse = xp.unique_inverse(xp.asarray([30, 10, 30]))
+    >>> inverse
+    Array([1, 0, 1], dtype=int64, device='cpu')
     """
     values, inverse = np.unique(read_wide(x), return_inverse=True, equal_nan=False)
     return UniqueInverseResult(
@@ -150,5 +190,26 @@ def unique_inverse(x: Array, /) -> UniqueInverseResult:
 
 
 def unique_values(x: Array, /) -> Array:
-    """Distinct elements of the flattened `x`, one axis."""
+    """Distinct elements.
+
+    Parameters
+    ----------
+    x : Array
+        Taken flattened.
+
+    Returns
+    -------
+    Array
+        One axis, of the dtype of `x`: sorted, NaNs last and each on its own.
+
+    Raises
+    ------
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.unique_values(xp.asarray([xp.nan, 1.0, xp.nan, 1.0]))
+    Array([ 1., nan, nan], dtype=float64, device='cpu')
+    """
     return wrap(narrow(np.unique(read_wide(x), equal_nan=False), x.dtype), x.device)

@@ -35,6 +35,13 @@ def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bo
     ------
     ValueError
         There is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.argsort(xp.asarray([2.0, xp.nan, 1.0, 2.0]), descending=True)
+    Array([1, 0, 3, 2], dtype=int64, device='cpu')
     """
     value = read_wide(x)
     at = normalize_axis_index(axis, value.ndim)
@@ -59,10 +66,22 @@ def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool 
     stable : bool
         Equal elements keep their order, also where `descending`.
 
+    Returns
+    -------
+    Array
+        Of the shape and dtype of `x`.
+
     Raises
     ------
     ValueError
         There is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.sort(xp.asarray([2.0, xp.nan, 1.0]))
+    Array([ 1.,  2., nan], dtype=float64, device='cpu')
     """
     value = read_wide(x)
     at = normalize_axis_index(axis, value.ndim)

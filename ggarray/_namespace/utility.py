@@ -32,6 +32,13 @@ def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     ------
     ValueError
         There is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.all(xp.asarray([[1, 1], [0, 1]]), axis=1)
+    Array([ True, False], dtype=bool, device='cpu')
     """
     return _reduce(np.logical_and, x, axis, keepdims)
 
@@ -57,6 +64,13 @@ def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     ------
     ValueError
         There is no such axis.
+    TypeError
+        `x` is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.any(xp.asarray([[1, 1], [0, 0]]), axis=1)
+    Array([ True, False], dtype=bool, device='cpu')
     """
     return _reduce(np.logical_or, x, axis, keepdims)
 
@@ -64,9 +78,9 @@ def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 def diff(
     x: Array,
     /,
+    n: int = 1,  # also by position, as callers of NumPy give it
     *,
     axis: int = -1,
-    n: int = 1,
     prepend: Array | None = None,
     append: Array | None = None,
 ) -> Array:
@@ -76,10 +90,10 @@ def diff(
     ----------
     x : Array
         Numbers, or truth values, which differ or not.
-    axis : int
-        An axis of `x`.
     n : int
         How often; 0 gives `x` with what is put beside it.
+    axis : int
+        An axis of `x`.
     prepend, append : Array, optional
         Put before and behind `x` first; of x's shape except along `axis`.
 
@@ -91,7 +105,17 @@ def diff(
     Raises
     ------
     ValueError
-        `n` is negative, there is no such axis, or shapes differ along other axes.
+        `n` is negative, there is no such axis, shapes differ along other axes, or the devices do
+        not mix.
+    TypeError
+        One is quantized, or no Array.
+
+    Examples
+    --------
+    >>> xp.diff(xp.asarray([1, 4, 9, 16]))
+    Array([3, 5, 7], dtype=int64, device='cpu')
+    >>> xp.diff(xp.asarray([1, 4, 9, 16]), n=2)
+    Array([2, 2], dtype=int64, device='cpu')
     """
     device = device_of(x, prepend, append)
     parts = [read(each) for each in (prepend, x, append) if each is not None]

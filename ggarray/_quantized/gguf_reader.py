@@ -85,7 +85,19 @@ _MIN_TENSOR = _MIN_STRING + 4 + 4 + 8
 
 
 class GGUFError(ValueError):
-    """A file is no GGUF file, is damaged, or holds what is not supported."""
+    """A file is no GGUF file, is damaged, or holds what is not supported.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> _ = Path("notes.txt").write_text("no weights")
+    >>> xp.load_gguf("notes.txt")
+    Traceback (most recent call last):
+        ...
+    ggarray.GGUFError: notes.txt: not a GGUF file: it begins with b'no w', not b'GGUF'
+    """
+
+    __module__ = "ggarray"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,13 @@ class QuantizedDType:
         Elements in a block.
     block_bytes : int
         Bytes in a block.
+
+    Examples
+    --------
+    >>> xp.q4_1.block_size, xp.q4_1.block_bytes  # 5 bits an element
+    (32, 20)
+    >>> xp.quantize(xp.ones((2, 64)), xp.q4_1).dtype is xp.q4_1
+    True
     """
 
     name: str

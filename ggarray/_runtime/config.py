@@ -13,7 +13,19 @@ from ggarray._version import __version__
 
 
 def show_config() -> None:
-    """Print the versions, devices, threads and options in force here."""
+    """Print the versions, devices, threads and options in force here.
+
+    ``python -m ggarray`` prints the same.
+
+    Examples
+    --------
+    >>> xp.show_config()  # doctest: +ELLIPSIS
+    ggarray ..., Python ..., NumPy ...
+    threads ... of ... processors
+    options lazy=True, ...
+    devices (* the default)
+    * cpu ...
+    """
     print(config_text())
 
 

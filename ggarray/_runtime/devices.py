@@ -11,7 +11,13 @@ from ggarray._runtime.plugins import CPU, backend_devices
 
 
 class Warning(UserWarning):
-    """Something a user must see; every warning of ggarray is one of these."""
+    """Something a user must see; every warning of ggarray is one of these.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", xp.Warning)  # as errors, those of ggarray alone
+    """
 
 
 class Device(str):
@@ -26,6 +32,12 @@ class Device(str):
     ------
     ValueError
         No device of this name is there; the message lists those that are.
+
+    Examples
+    --------
+    >>> device = xp.Device("cpu")
+    >>> device, device == "cpu", xp.ones(2).device is device
+    (ggarray.Device('cpu'), True, True)
     """
 
     __slots__ = ()
@@ -65,6 +77,11 @@ def devices() -> tuple[Device, ...]:
     tuple of Device
         ``cpu``, then ``blas`` and ``blas:<vendor>`` where a vendor's library was found, then those
         of registered backends.
+
+    Examples
+    --------
+    >>> xp.devices()[0]
+    ggarray.Device('cpu')
     """
     return tuple(Device(name) for name in _ordered(list(backend_devices())))
 
@@ -105,6 +122,11 @@ def get_default_device() -> Device:
     ------
     ValueError
         ``GGARRAY_DEVICE`` names no device that is here.
+
+    Examples
+    --------
+    >>> xp.get_default_device()
+    ggarray.Device('cpu')
     """
     local = _local.get()
     if local is not None:
@@ -124,6 +146,14 @@ def set_default_device(device: str) -> None:
     ------
     ValueError
         An unknown device; the message lists the known.
+    TypeError
+        Neither a device nor a string.
+
+    Examples
+    --------
+    >>> xp.set_default_device("cpu")
+    >>> xp.ones(2).device
+    ggarray.Device('cpu')
     """
     global _process
     _process = Device(as_device(device))
@@ -138,6 +168,11 @@ def default_device(device: str) -> Iterator[Device]:
     device : Device or str
         One of ``devices()``.
 
+    Returns
+    -------
+    context manager of Device
+        Its ``as`` gives the device now in force.
+
     Yields
     ------
     Device
@@ -147,6 +182,15 @@ def default_device(device: str) -> Iterator[Device]:
     ------
     ValueError
         An unknown device; the message lists the known.
+    TypeError
+        Neither a device nor a string.
+
+    Examples
+    --------
+    >>> with xp.default_device("cpu") as device:
+    ...     x = xp.ones(2)
+    >>> x.device is device
+    True
     """
     chosen = as_device(device)
     token = _local.set(chosen)

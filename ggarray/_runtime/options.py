@@ -105,6 +105,11 @@ def get_options() -> dict[str, Any]:
     -------
     dict
         A copy; change options with `set_options` or `options`.
+
+    Examples
+    --------
+    >>> xp.get_options()["max_pending_nodes"]
+    10000
     """
     return settings()._asdict()
 
@@ -124,6 +129,14 @@ def set_options(**chosen: Any) -> None:
     ------
     ValueError
         An unknown name (the message lists the known), or a value out of range; nothing is set.
+
+    Examples
+    --------
+    >>> xp.set_options(max_pending_nodes=10_000)
+    >>> xp.set_options(eager=True)
+    Traceback (most recent call last):
+        ...
+    ValueError: unknown option 'eager'; the options are lazy, max_pending_nodes, max_pending_bytes
     """
     global _process
     _process = (_process or _read_environment())._replace(**_checked(chosen))
@@ -138,10 +151,22 @@ def options(**chosen: Any) -> Iterator[None]:
     **chosen
         As for `set_options`.
 
+    Returns
+    -------
+    context manager
+        The options before are back in force after the block.
+
     Raises
     ------
     ValueError
         As `set_options`.
+
+    Examples
+    --------
+    >>> with xp.options(lazy=False):
+    ...     product = xp.ones((2, 2)) @ xp.ones((2, 2))
+    >>> xp.is_pending(product)
+    False
     """
     token = _local.set({**_local.get(), **_checked(chosen)})
     try:

@@ -18,7 +18,7 @@ _streams: dict[str, Backend] = {}
 
 
 def register_backend(registry: Registry) -> None:
-    """Make the devices of a backend known to this process.
+    """Make the devices of a backend known to this process; `ggarray.interface` shows a whole one.
 
     Parameters
     ----------
@@ -31,6 +31,14 @@ def register_backend(registry: Registry) -> None:
         The registry was made for another version of the interface.
     ValueError
         A device of that name is known already; nothing is registered.
+
+    Examples
+    --------
+    >>> from ggarray.backends import cpu
+    >>> xp.register_backend(cpu.registry)
+    Traceback (most recent call last):
+        ...
+    ValueError: backend 'cpu': a device 'cpu' is registered already
     """
     backend_devices()
     _register(registry)

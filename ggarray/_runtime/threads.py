@@ -25,6 +25,12 @@ def get_num_threads() -> int:
     ------
     ValueError
         ``GGARRAY_NUM_THREADS`` is not a whole number from 1 up.
+
+    Examples
+    --------
+    >>> with xp.num_threads(1):
+    ...     xp.get_num_threads()
+    1
     """
     local = _local.get()
     if local is not None:
@@ -46,6 +52,12 @@ def set_num_threads(n: int) -> None:
         `n` is less than 1.
     TypeError
         `n` is not an integer.
+
+    Examples
+    --------
+    >>> xp.set_num_threads(2)
+    >>> xp.get_num_threads()
+    2
     """
     global _process
     _process = _checked(n)
@@ -60,12 +72,22 @@ def num_threads(n: int) -> Iterator[None]:
     n : int
         At least 1.
 
+    Returns
+    -------
+    context manager
+        The number before is back in force after the block.
+
     Raises
     ------
     ValueError
         `n` is less than 1.
     TypeError
         `n` is not an integer.
+
+    Examples
+    --------
+    >>> with xp.num_threads(1):
+    ...     xp.evaluate(xp.ones((2, 2)) @ xp.ones((2, 2)))
     """
     token = _local.set(_checked(n))
     try:

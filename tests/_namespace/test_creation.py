@@ -183,6 +183,18 @@ def test_asarray_of_arrays_of_other_libraries(names):
     assert float(shared[1]) == 8.0
 
 
+def test_asarray_copies_of_libraries_that_do_not_know_of_copies():
+    class Old:
+        def __array__(self, dtype=None):
+            return given
+
+    given = numbers((3, 4), np.float64)
+    expected = given.copy()
+    x = xp.asarray(Old(), device="cpu")
+    given[...] = 0.0
+    check(x, expected)
+
+
 @pytest.mark.parametrize("bad", [None, "a", b"ab", [None], ["1", "2"], object(), {1, 2}])
 def test_asarray_of_what_has_no_dtype(bad):
     with pytest.raises(TypeError, match="no dtype"):

@@ -152,6 +152,15 @@ def test_broadcast_arrays(make):
     assert xp.broadcast_arrays() == ()
 
 
+def test_broadcast_arrays_returns_those_of_the_common_shape_themselves():
+    x = on_cpu(VALUE)
+    same, repeated = xp.broadcast_arrays(x, on_cpu(ROW))
+    assert same is x
+    same[0] = 1.0  # as writable as it was
+    with pytest.raises(ValueError, match="read-only"):
+        repeated[0] = 1.0
+
+
 @pytest.mark.parametrize(
     "shapes", [((2, 3), (3,)), ((1,), (0,)), ((4, 1), (1, 5), ()), ((),), ()], ids=str
 )

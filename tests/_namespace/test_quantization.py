@@ -168,6 +168,8 @@ def test_wrong_dtypes(qdtype):
         xp.quantize(xp.ones((1, 32), dtype=xp.int64), qdtype)
     with pytest.raises(TypeError, match="quantized dtype"):
         xp.quantize(xp.ones((1, 32)), xp.float32)
+    with pytest.raises(TypeError, match="quantized dtype"):
+        xp.quantized_from_bytes(bytes(34), xp.int8, (34,))
     with pytest.raises(TypeError, match="not quantized"):
         xp.dequantize(xp.ones((1, 32)))
     with pytest.raises(TypeError, match="not quantized"):

@@ -149,13 +149,27 @@ def test_a_python_scalar_in_where_is_weak(dtype, scalar, expected):
     check(xp.where(condition, scalar, x), np.array([scalar_there, 1], expected), expected)
 
 
+@pytest.mark.parametrize("scalars", [(1, 2), (0.5, 0), (True, 2.0), (False, True), (3, 1j)])
+def test_where_chooses_between_python_scalars(scalars):
+    condition = np.array([True, False])
+    check(xp.where(on_cpu(condition), *scalars), np.where(condition, *scalars))
+
+
+def test_where_of_a_condition_alone_gives_its_indices():
+    condition = np.array([[True, False, True], [False, True, False]])
+    for result, expected in zip(xp.where(on_cpu(condition)), np.nonzero(condition), strict=True):
+        check(result, expected)
+
+
 def test_where_raises_and_never_wraps():
     yes = on_cpu([True])
     for scalar in (300, -1):
         with pytest.raises(OverflowError):
             xp.where(yes, on_cpu([1], np.uint8), scalar)
     with pytest.raises(TypeError, match="Array is wanted"):
-        xp.where(yes, 1, 2)
+        xp.where(yes, 1, "2")
+    with pytest.raises(TypeError, match="Array is wanted"):
+        xp.where(yes, 1)
     with pytest.raises(TypeError, match="Array is wanted"):
         xp.where(True, yes, yes)
     with pytest.raises(ValueError, match="broadcast"):

@@ -45,6 +45,7 @@ def test_diff_is_taken_n_times(dtype, axis, n):
         behind = expected[:-1] if axis == 0 else expected[:, :-1]
         expected = ahead ^ behind if dtype is np.bool_ else ahead - behind
     check(xp.diff(on_cpu(x), axis=axis, n=n), expected, dtype)
+    check(xp.diff(on_cpu(x), n, axis=axis), expected, dtype)
 
 
 @pytest.mark.parametrize("n", [0, 1])
