@@ -47,6 +47,7 @@ $(VENV)/installed-conformance: $(VENV)/installed-dev
 
 test-clients: $(VENV)/installed-conformance
 	$(BIN)/python -m pytest conformance/clients
+	$(BIN)/python -m pytest $(wildcard conformance/test_*.py)
 
 # By hand: SUITE is a checkout of data-apis/array-api-tests, EXTRA one of array-api-extra.
 conformance: $(VENV)/installed-conformance
