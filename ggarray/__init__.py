@@ -40,6 +40,7 @@ from numpy import (
 
 from ggarray import fft as fft, linalg as linalg
 from ggarray._array import Array
+from ggarray._graph.show import Graph
 from ggarray._namespace.constants import (
     e,
     inf,
@@ -144,6 +145,7 @@ from ggarray._namespace.elementwise import (
 )
 from ggarray._namespace.evaluation import (
     evaluate,
+    graph,
     is_pending,
 )
 from ggarray._namespace.gguf import load_gguf
@@ -270,6 +272,10 @@ from ggarray._runtime.options import (
     set_options,
 )
 from ggarray._runtime.plugins import register_backend
+from ggarray._runtime.profile import (
+    Profile,
+    profile,
+)
 from ggarray._runtime.threads import (
     get_num_threads,
     num_threads,
@@ -285,6 +291,8 @@ __all__ = [
     "BackendError",
     "Device",
     "GGUFError",
+    "Graph",
+    "Profile",
     "Warning",
     "__array_api_version__",
     "__array_namespace_info__",
@@ -368,6 +376,7 @@ __all__ = [
     "get_num_threads",
     "get_options",
     "gradient",
+    "graph",
     "greater",
     "greater_equal",
     "hstack",
@@ -439,6 +448,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "profile",
     "q4_0",
     "q4_1",
     "q8_0",

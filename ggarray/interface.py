@@ -3,7 +3,8 @@
 A backend computes the nodes of a graph for one device. Its three objects follow ggml's: a
 `Registry` names the devices it found on this machine, a `BackendDevice` says what a device is and
 which nodes it can compute, and a `Backend` (a stream on that device) computes them. Register one
-with `ggarray.register_backend`.
+with `ggarray.register_backend`, or name the Registry in an entry point of the group
+``ggarray.backends``.
 
 Every value lives in host memory: operands are NumPy arrays, or `Blocks` of a quantized dtype.
 
@@ -242,6 +243,26 @@ class Registry(ABC):
         >>> [device.name for device in registry.devices()]
         ['cpu']
         """
+
+    def score(self) -> int:
+        """Return how well this build of the backend suits this machine; 0 where it is of no use.
+
+        Asked once of the registries that entry points of installed distributions name, before
+        `devices`: of those with the same ``name`` the best is taken. `ggarray.register_backend`
+        does not ask.
+
+        Returns
+        -------
+        int
+            1 unless a backend says otherwise.
+
+        Examples
+        --------
+        >>> from ggarray.backends.cpu import registry
+        >>> registry.score()
+        1
+        """
+        return 1
 
     def get_proc_address(self, name: str) -> Callable[..., Any] | None:
         """Return the backend's extra function of this name, for users of that backend.

@@ -68,6 +68,7 @@ FOR_QUANTIZED = {
     "concatenate",
     "dequantize",
     "evaluate",
+    "graph",
     "is_pending",
     "matmul",
     "matrix_power",

@@ -53,6 +53,8 @@ PUBLIC = dict(
         *_listed(xp.fft, "fft."),
         *_of_backends(),
         *_members(xp.Array),
+        *_members(xp.Graph),
+        *_members(xp.Profile),
         *_members(type(xp.__array_namespace_info__())),
     ]
 )

@@ -32,6 +32,12 @@ def test_random_programs_with_small_limits(device):
             Program(seed, device).run(60)
 
 
+def test_random_programs_with_every_value_placed(device, monkeypatch):
+    monkeypatch.setattr("ggarray._graph.schedule._WORTH_PLACING", 1)
+    for seed in range(6000, 6050):
+        Program(seed, device).run(60)
+
+
 def test_random_eager_programs(device):
     with xp.options(lazy=False):
         for seed in range(3000, 3050):

@@ -230,6 +230,10 @@ def products(x: Array) -> None:
     assert_type(xp.vecdot(x, x, axis=0), Array)
     xp.evaluate(x, x @ x)
     assert_type(xp.is_pending(x), bool)
+    pending = xp.graph(x, x @ x)
+    assert_type(pending, xp.Graph)
+    assert_type([node.nbytes for node in pending], list[int])
+    assert_type(pending.explain(), str)
 
 
 def numpys_spellings(x: Array) -> None:

@@ -61,6 +61,15 @@ def weights_of_a_model(path: Path) -> Array:
     return model["token_embd.weight"]
 
 
+def profiling(x: Array, path: Path) -> None:
+    with xp.profile() as p:
+        xp.evaluate(x @ x)
+    assert_type(p, xp.Profile)
+    assert_type(p[0].duration, int)
+    assert_type(sum(event.bytes_read for event in p), int)
+    p.to_chrome_trace(path)
+
+
 def errors(x: Array) -> None:
     try:
         xp.evaluate(x)

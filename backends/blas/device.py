@@ -38,7 +38,8 @@ _shim_matmul = lib.shim_matmul
 _from_buffer = ffi.from_buffer
 _COPY_A, _COPY_B = lib.SHIM_COPY_A, lib.SHIM_COPY_B
 _COPIES = _COPY_A | _COPY_B
-_SUCCESS = Status.SUCCESS
+_SUCCESS, _FAILED = Status.SUCCESS, Status.FAILED
+_MATMUL = Op.MATMUL
 
 _INT32_MAX = 2**31 - 1
 
@@ -55,6 +56,8 @@ class BlasBackend(Backend):
         """Compute the nodes in order; stops at the first that fails."""
         try:
             for kernel in graph:
+                if kernel.op is not _MATMUL:
+                    return _FAILED
                 a, b = kernel.operands
                 if type(a) is Blocks or type(b) is Blocks:
                     status = self._by_panels(a, b, kernel.out)
@@ -79,13 +82,16 @@ class BlasBackend(Backend):
 
     def _call(self, a: _Array, b: _Array, out: _Array) -> int:
         dtype = out.dtype
+        type_ = TYPES.get(dtype.char)
+        if type_ is None:
+            return _FAILED
         size = dtype.itemsize
         shape, a_strides, b_strides = out.shape, a.strides, b.strides
         dims, batch = (0, NO_BATCH) if len(shape) == 2 else _batch(a, b, out)
         status: int = _shim_matmul(
             self._handle,
             self.n_threads,
-            TYPES[dtype.char],
+            type_,
             _address(a, a_strides[-1] == size),
             _address(b, b_strides[-1] == size),
             _address(out, True),

@@ -44,7 +44,8 @@ class CpuBackend(Backend):
     def graph_compute(self, graph: Sequence[Kernel]) -> Status:
         """Compute the nodes in order; stops at the first that fails."""
         for kernel in graph:
-            status = _COMPUTE[kernel.op](kernel, self.n_threads)
+            compute = _COMPUTE.get(kernel.op)
+            status = compute(kernel, self.n_threads) if compute else Status.FAILED
             if status:
                 return Status(status)
         return Status.SUCCESS

@@ -4,30 +4,46 @@ Until the last step nothing that the program can see changes: after an error or 
 are pending as before, and evaluating them again gives the result.
 """
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 
 from ggarray._graph import products
-from ggarray._graph.node import Destination, Node, part, pending
-from ggarray._graph.schedule import Step, choose_for, is_pending, pending_order, schedule
+from ggarray._graph.node import Destination, Node, address, part, pending
+from ggarray._graph.schedule import (
+    ALIGNMENT,
+    Block,
+    Plan,
+    choose,
+    choose_for,
+    is_chain,
+    is_pending,
+    pending_order,
+    schedule,
+)
+from ggarray._graph.source import location
 from ggarray._quantized.blocks import Blocks
 from ggarray._quantized.traits import QuantizedDType
+from ggarray._runtime.options import settings
+from ggarray._runtime.plugins import candidates
+from ggarray._runtime.profile import profiles, record
 from ggarray._runtime.threads import get_num_threads
 from ggarray._storage import Plain, adopt
-from ggarray.interface import PRODUCTS, Kernel, Op, Value
+from ggarray.interface import PRODUCTS, BackendDevice, BackendError, Kernel, Op, Value
 
 # One evaluation at a time: who needs a node that another thread computes waits for it here, and
 # two thread pools are never busy at once.
-_evaluation = threading.RLock()
+evaluation = threading.RLock()
 if hasattr(os, "register_at_fork"):  # a child must not inherit the lock of a thread it lacks
     os.register_at_fork(
-        before=_evaluation.acquire,
-        after_in_parent=_evaluation.release,
-        after_in_child=_evaluation.release,
+        before=evaluation.acquire,
+        after_in_parent=evaluation.release,
+        after_in_child=evaluation.release,
     )
 
 
@@ -35,17 +51,28 @@ def evaluate(targets: Sequence[Node]) -> None:
     """Compute the nodes that are still pending, together, and what they need."""
     if not targets:
         return
-    with _evaluation:
+    with evaluation:
         for node in targets:
             if node.value is not None and node.writes is not None:
                 _deliver(node)  # an interrupt came between
         order = pending_order(targets)
-        if len(order) == 1:  # the short path: no plan
-            (node,) = order
-            _give(node, _compute(node, node.operands, None))
-            _close(node)
-        elif order:
-            _publish(order, _run(schedule(order).steps))
+        options = settings()
+        if options.fallback == "error":
+            _check_backends(order)
+        limit = options.memory_limit
+        if not order:
+            return
+        if is_chain(order):  # the short path: no plan
+            first, last = order[0], order[-1]
+            if limit is not None and first.op is not Op.VIEW:
+                _check_memory(math.prod(first.shape) * first.dtype.itemsize, limit, order)
+            _give(last, _run_chain(order))
+            _close(last)
+        else:
+            plan = schedule(order)
+            if limit is not None:
+                _check_memory(plan.nbytes, limit, order)
+            _publish(order, _run(plan))
 
 
 def evaluate_pending() -> None:
@@ -54,32 +81,114 @@ def evaluate_pending() -> None:
     evaluate([node for node in nodes if node is not None and (node.held or node.writes)])
 
 
-def _run(steps: Iterable[Step]) -> dict[Node, Value]:
+def _check_backends(order: list[Node]) -> None:
+    """Raise BackendError if a product would be left to our kernels by its device's own backend."""
+    for node in order:
+        preferred, cpu = candidates(node.device)
+        if node.op in PRODUCTS and preferred and choose(node) is cpu:
+            a, b = (f"{operand.dtype}{operand.shape}" for operand in node.operands)
+            error = BackendError(
+                f"{node.device} does not take {node.op.value} of {a} and {b}, and the option"
+                " fallback is 'error'"
+            )
+            _note_source(error, node)
+            raise error
+
+
+def _note_source(error: Exception, node: Node) -> None:
+    if node.source is not None:
+        error.add_note(f"recorded at {location(node.source)}")
+
+
+def _check_memory(nbytes: int, limit: int, order: list[Node]) -> None:
+    """Raise MemoryError if an evaluation takes more memory than is allowed."""
+    if nbytes > limit:
+        raise MemoryError(
+            f"evaluating {len(order)} pending operations takes {nbytes} bytes,"
+            f" the option memory_limit allows {limit}"
+        )
+
+
+def _run_chain(order: list[Node]) -> Value:
+    """Return the value of the last node, each computed in the place of the one before."""
+    first, *rest = order
+    value = _compute(first, first.operands, at=0 if rest else None)
+    for at, node in enumerate(rest, start=1):
+        assert not isinstance(value, Blocks)
+        operands = [value if is_pending(each) else each for each in node.operands]
+        value = _compute(node, operands, value, at=at)
+    return value
+
+
+def _run(plan: Plan) -> dict[Node, Value]:
+    """Return the values that are needed after a plan."""
     values: dict[Node, Value] = {}
-    for step in steps:
-        if step.node.value is not None:  # a signal handler has asked for it in between
-            continue
-        operands = [values[each] if is_pending(each) else each for each in step.node.operands]
-        values[step.node] = _compute(step.node, operands, step)
+    chunks = [_aligned(size) for size in plan.chunks]
+    for at, step in enumerate(plan.steps):
+        if step.node.value is None:  # else a signal handler has asked for it in between
+            operands = [
+                values.get(each, each) if type(each) is Node else each
+                for each in step.node.operands
+            ]
+            out: Any = values.get(step.replaces) if step.replaces is not None else None
+            if out is None and step.block is not None:
+                out = _memory_of(step.block, chunks)
+            values[step.node] = _compute(step.node, operands, out, step.device, at)
         for node in step.last_use:
             values.pop(node, None)
     return values
 
 
-def _compute(node: Node, operands: Iterable[Any], step: Step | None) -> Value:
-    """Return the value of a node whose operands have been computed, in fresh memory."""
-    values = [_value(operand) for operand in operands]
-    if node.op not in PRODUCTS:
-        return _ON_HOST[node.op](node, values, _spare(node, values, step))
-    out = np.empty(node.shape, node.dtype)
-    a, b = values
-    kernel = _kernel(node, a, b, out)
-    device = choose_for(kernel, node.device) if step is None or step.device is None else step.device
-    products.run(kernel, device, get_num_threads())
+def _memory_of(block: Block, chunks: Sequence[Plain]) -> Plain:
+    """Return the array of a block: its part of a chunk, or memory of its own."""
+    if block.place is None:
+        return np.empty(block.shape, block.dtype)
+    chunk, offset = block.place
+    return np.ndarray(block.shape, block.dtype, chunks[chunk], offset)
+
+
+def _aligned(size: int) -> Plain:
+    """Return bytes at an address that is a multiple of the alignment of plans."""
+    data = np.empty(size + ALIGNMENT, np.uint8)
+    start = -address(data) % ALIGNMENT
+    return data[start : start + size]
+
+
+def _compute(
+    node: Node,
+    operands: Iterable[Any],
+    out: Plain | None = None,
+    device: BackendDevice | None = None,
+    at: int | None = None,
+) -> Value:
+    """Return the value of a node whose operands have been computed.
+
+    It is written to `out`, or to fresh memory. A plan says who computes it in which step `at`.
+    """
+    values = [value_of(operand) for operand in operands]
+    start = perf_counter_ns() if profiles else 0
+    if node.op is Op.VIEW:
+        out = _view(node, values[0])
+    else:
+        if out is None:
+            out = np.empty(node.shape, node.dtype)
+        if node.op in PRODUCTS:
+            a, b = values
+            kernel = _kernel(node, a, b, out)
+            device = device or choose_for(kernel, node.device)
+            try:
+                products.run(kernel, device, get_num_threads())
+            except Exception as error:
+                _note_source(error, node)
+                raise
+        else:
+            _ON_HOST[node.op](node, values, out)
+    if start:
+        record(node, values, device, at, start)
     return out
 
 
-def _value(operand: Any) -> Any:
+def value_of(operand: Any) -> Any:
     """Return the value of an operand that is a computed node, a destination, or a value."""
     kind = type(operand)
     if kind is Node:
@@ -127,7 +236,7 @@ def quantize(value: Plain, dtype: QuantizedDType, device: str) -> Blocks:
 
 
 def _copy_now(kernel: Kernel, device: str) -> None:
-    with _evaluation:
+    with evaluation:
         products.run(kernel, choose_for(kernel, device), get_num_threads())
 
 
@@ -141,64 +250,38 @@ def _converted(operand: Value, node: Node) -> Value:
     return operand if operand.dtype == node.dtype else operand.astype(node.dtype)
 
 
-# The host's part: what is not a product. Each takes the node, its operands, and memory of the
-# node's shape and dtype that it may write to.
-
-
-def _view(node: Node, operands: list[Any], _: Plain | None) -> Plain:
+def _view(node: Node, base: Plain) -> Plain:
     strides, offset, writeable = node.params
-    view = part(operands[0], node.shape, strides, offset, node.dtype)
+    view = part(base, node.shape, strides, offset, node.dtype)
     view.flags.writeable = writeable
     return view
 
 
-def _copy(node: Node, operands: list[Any], out: Plain | None) -> Plain:
-    out = np.empty(node.shape, node.dtype) if out is None else out
+# The host's part: what is neither a product nor a view. Each takes the node, its operands, and
+# memory for the value, which may be that of an operand.
+
+
+def _copy(node: Node, operands: list[Any], out: Plain) -> None:
     np.copyto(out, operands[0], casting="unsafe")
-    return out
 
 
-def _add(node: Node, operands: list[Any], out: Plain | None) -> Plain:
-    out = np.empty(node.shape, node.dtype) if out is None else out
+def _add(node: Node, operands: list[Any], out: Plain) -> None:
     combine = np.subtract if node.params else np.add
     combine(operands[0], operands[1], out=out, casting="same_kind")
-    return out
 
 
-def _scale(node: Node, operands: list[Any], out: Plain | None) -> Plain:
-    out = np.empty(node.shape, node.dtype) if out is None else out
+def _scale(node: Node, operands: list[Any], out: Plain) -> None:
     if node.params is None:
         np.negative(operands[0], out=out)
     else:
         np.multiply(operands[0], node.params, out=out)
-    return out
 
 
-_ON_HOST: dict[Op, Callable[[Node, list[Any], Plain | None], Plain]] = {
-    Op.VIEW: _view,
+_ON_HOST: dict[Op, Callable[[Node, list[Any], Plain], None]] = {
     Op.COPY: _copy,
     Op.ADD: _add,
     Op.SCALE: _scale,
 }
-
-
-def _spare(node: Node, operands: list[Any], step: Step | None) -> Plain | None:
-    """Return the memory of an operand that nothing needs after this step, if it fits the value."""
-    if step is None or not step.last_use or node.op is Op.VIEW:
-        return None
-    for operand, value in zip(node.operands, operands, strict=True):
-        if (
-            type(operand) is Node
-            and operand in step.last_use
-            and operand.value is None
-            and operand.op is not Op.VIEW
-            and value.shape == node.shape
-            and value.dtype == node.dtype
-            and not any(reader.op is Op.VIEW for reader in operand.books().pending_readers())
-        ):
-            spare: Plain = value
-            return spare
-    return None
 
 
 def _publish(order: list[Node], values: dict[Node, Value]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ggarray._graph.source import Source
 from ggarray._runtime.devices import Device
 from ggarray._storage import Plain, Storage, registry, root_of
 from ggarray.interface import Op, Value
@@ -74,6 +75,8 @@ class Node:
         Set once, when the node has been computed.
     storage : Storage or None
         Books of the memory that the value will have; made when something first reads the node.
+    source : Source or None
+        Where in the program the node was recorded.
     handle : weak reference or None
         To the Array that stands for this node; dead or None when the program cannot see it.
     reads : list of Storage
@@ -99,6 +102,7 @@ class Node:
         "reads",
         "ref",
         "shape",
+        "source",
         "storage",
         "value",
         "writes",
@@ -124,6 +128,7 @@ class Node:
         self.ref = weakref.ref(self, pending.discard)
         pending.add(self.ref)
         self.storage: Storage | None = None
+        self.source: Source | None = None
         self.handle: weakref.ref[Any] | None = None
         self.writes: Destination | None = None
         self.keeps: tuple[Plain, ...] = ()

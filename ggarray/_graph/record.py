@@ -12,6 +12,7 @@ import numpy as np
 from ggarray._dtypes import product_dtype, promote
 from ggarray._graph.execute import evaluate, evaluate_pending
 from ggarray._graph.node import Destination, Node, pending
+from ggarray._graph.source import caller
 from ggarray._graph.views import Layout
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.devices import Device
@@ -159,6 +160,8 @@ def _add(node: Node) -> Node:
     """Enter a node into the books; compute it at once where it may not wait."""
     options = settings()
     may_wait = options.lazy
+    if options.source_lines:
+        node.source = caller()
     new_bytes = 0
     ref = node.ref
     for operand in node.operands:

@@ -1,7 +1,10 @@
-"""Asking for values, and whether they are there."""
+"""Asking for values, whether they are there, and what they wait for."""
 
 from ggarray._array import Array
+from ggarray._graph.describe import describe
 from ggarray._graph.execute import evaluate as _evaluate
+from ggarray._graph.node import Node
+from ggarray._graph.show import Graph
 from ggarray._namespace._calls import require
 
 
@@ -28,9 +31,7 @@ def evaluate(*arrays: Array) -> None:
     >>> xp.is_pending(x), xp.is_pending(y)
     (False, False)
     """
-    require(*arrays)
-    awaited = (x._awaited() for x in arrays)
-    _evaluate([node for node in awaited if node is not None])
+    _evaluate(_awaited(arrays))
 
 
 def is_pending(x: Array, /) -> bool:
@@ -62,3 +63,44 @@ def is_pending(x: Array, /) -> bool:
     """
     require(x)
     return x._awaited() is not None
+
+
+def graph(*arrays: Array) -> Graph:
+    """Return what has to be computed before these arrays can be read; computes nothing.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Those that are not pending add nothing.
+
+    Returns
+    -------
+    Graph
+        The pending nodes under the arrays as they are now: a description that keeps no array alive
+        and does not change any more. An evaluation in another thread is waited for.
+
+    Raises
+    ------
+    TypeError
+        One is no Array.
+
+    Examples
+    --------
+    >>> x = xp.ones((2, 2))
+    >>> y = x @ x + x
+    >>> [node.op.value for node in xp.graph(y)]
+    ['matmul', 'add']
+    >>> xp.is_pending(y)
+    True
+    >>> xp.evaluate(y)
+    >>> len(xp.graph(y))
+    0
+    """
+    return describe(_awaited(arrays))
+
+
+def _awaited(arrays: tuple[Array, ...]) -> list[Node]:
+    """Return the nodes that must be computed before the arrays can be read."""
+    require(*arrays)
+    awaited = (x._awaited() for x in arrays)
+    return [node for node in awaited if node is not None]

@@ -7,7 +7,7 @@ import numpy as np
 
 from ggarray._runtime.devices import devices, get_default_device
 from ggarray._runtime.options import get_options
-from ggarray._runtime.plugins import backend_devices
+from ggarray._runtime.plugins import backend_devices, failures
 from ggarray._runtime.threads import available_processors, get_num_threads
 from ggarray._version import __version__
 
@@ -46,3 +46,6 @@ def _lines() -> Iterator[str]:
         free, total = device.memory()
         memory = f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free" if total else ""
         yield f"{mark} {name:<16} {device.type.name:<6} {memory:<24} {device.description}"
+    if failures:
+        yield "installed backends left out"
+        yield from (f"  {origin}: {error}" for origin, error in failures.items())

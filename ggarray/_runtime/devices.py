@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Self
 
-from ggarray._runtime.plugins import CPU, backend_devices
+from ggarray._runtime.plugins import CPU, backend_devices, failures_like
 
 
 class Warning(UserWarning):
@@ -50,7 +50,7 @@ class Device(str):
             if name not in backend_devices():
                 raise ValueError(
                     f"unknown device {str(name)!r}; the devices here are"
-                    f" {', '.join(_ordered(list(backend_devices())))}"
+                    f" {', '.join(backend_devices())}{failures_like(name)}"
                 )
             device = cls._known.setdefault(str(name), super().__new__(cls, name))
         return device  # type: ignore[return-value]  # all are of this class
@@ -76,18 +76,14 @@ def devices() -> tuple[Device, ...]:
     -------
     tuple of Device
         ``cpu``, then ``blas`` and ``blas:<vendor>`` where a vendor's library was found, then those
-        of registered backends.
+        of installed backends, then those of `register_backend`.
 
     Examples
     --------
     >>> xp.devices()[0]
     ggarray.Device('cpu')
     """
-    return tuple(Device(name) for name in _ordered(list(backend_devices())))
-
-
-def _ordered(names: list[str]) -> list[str]:
-    return [CPU, *(name for name in names if name != CPU)]
+    return tuple(map(Device, list(backend_devices())))
 
 
 def as_device(device: str | None) -> Device:

@@ -33,6 +33,16 @@ def _count(name: str, value: Any) -> int:
     return number
 
 
+def _fallback(name: str, value: Any) -> str:
+    if value not in ("cpu", "error"):
+        raise ValueError(f"option {name} is 'cpu' or 'error', not {value!r}")
+    return str(value)
+
+
+def _count_or_none(name: str, value: Any) -> int | None:
+    return None if value is None else _count(name, value)
+
+
 class Option(NamedTuple):
     """One row of the table: default, check, environment variable, meaning."""
 
@@ -51,6 +61,15 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
         "max_pending_bytes": Option(
             256 << 20, _count, None, "... or when they keep more unheld memory alive than this"
         ),
+        "fallback": Option(
+            "cpu", _fallback, None, "what becomes of a product that its device's backend refuses"
+        ),
+        "source_lines": Option(
+            True, _switch, None, "name the line that recorded an operation when computing it fails"
+        ),
+        "memory_limit": Option(
+            None, _count_or_none, None, "refuse an evaluation that takes more bytes than this"
+        ),
     }
 )
 
@@ -61,6 +80,9 @@ class Settings(NamedTuple):
     lazy: bool
     max_pending_nodes: int
     max_pending_bytes: int
+    fallback: str
+    source_lines: bool
+    memory_limit: int | None
 
 
 _process: Settings | None = None
@@ -123,7 +145,12 @@ def set_options(**chosen: Any) -> None:
         ``lazy`` (bool, default True): record products instead of computing them at the call;
         ``max_pending_nodes`` (int, 10,000) and ``max_pending_bytes`` (int, 256 MiB): recording
         computes everything pending once more nodes wait, or once they keep more memory alive that
-        the program itself no longer holds.
+        the program itself no longer holds; ``memory_limit`` (int or None, the default): an
+        evaluation that takes more bytes raises MemoryError before anything is computed;
+        ``fallback`` ("cpu", the default, or "error"): our kernels compute a product that the
+        backend of its device does not take, or evaluation raises BackendError instead;
+        ``source_lines`` (bool, True): an error while computing has a note that names the file and
+        line which recorded the operation.
 
     Raises
     ------
@@ -136,7 +163,8 @@ def set_options(**chosen: Any) -> None:
     >>> xp.set_options(eager=True)
     Traceback (most recent call last):
         ...
-    ValueError: unknown option 'eager'; the options are lazy, max_pending_nodes, max_pending_bytes
+    ValueError: unknown option 'eager'; the options are lazy, max_pending_nodes, max_pending_bytes,
+        fallback, source_lines, memory_limit
     """
     global _process
     _process = (_process or _read_environment())._replace(**_checked(chosen))

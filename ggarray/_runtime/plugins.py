@@ -1,24 +1,45 @@
-"""Backends known to this process: the built-in ones and those registered at run time."""
+"""Backends known to this process: the built-in ones, installed ones, those registered at run time.
+
+Installed backends are found by their entry points when devices are first needed. One that fails is
+left out whole, and everything else works without it.
+"""
 
 import importlib
 import logging
+import re
 import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from ggarray.interface import API_VERSION, Backend, BackendDevice, BackendError, Registry
 
-# In the order of preference; the CPU comes last in every choice, and is always able.
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 _BUILT_IN = ("ggarray.backends.cpu", "ggarray.backends.blas")
+_GROUP = "ggarray.backends"
 CPU = "cpu"
 
 _logger = logging.getLogger("ggarray")
 _lock = threading.RLock()
+_complete = False  # all backends have been looked for
 _devices: dict[str, BackendDevice] = {}
 _streams: dict[str, Backend] = {}
+
+failures: dict[str, str] = {}
+"""Why an installed backend is left out, by its entry point and distribution."""
 
 
 def register_backend(registry: Registry) -> None:
     """Make the devices of a backend known to this process; `ggarray.interface` shows a whole one.
+
+    Installed backends need no such call: an entry point of the group ``ggarray.backends`` in the
+    metadata of a distribution names a module's Registry object, as in
+    ``"numpy" = "some_package.numpy:registry"``, and the module is imported when a process first
+    needs a device. It must not create arrays meanwhile. A backend that fails there is left out: the
+    logger ``ggarray`` warns, and ``ggarray.show_config()`` says why.
 
     Parameters
     ----------
@@ -29,6 +50,8 @@ def register_backend(registry: Registry) -> None:
     ------
     BackendError
         The registry was made for another version of the interface.
+    TypeError
+        It is no Registry object, or one of its devices is no BackendDevice.
     ValueError
         A device of that name is known already; nothing is registered.
 
@@ -41,37 +64,53 @@ def register_backend(registry: Registry) -> None:
     ValueError: backend 'cpu': a device 'cpu' is registered already
     """
     backend_devices()
-    _register(registry)
+    _register(_checked(registry))
 
 
-def _register(registry: Registry) -> None:
+def _checked(registry: Any) -> Registry:
+    if not isinstance(registry, Registry):
+        raise TypeError(f"a backend is a ggarray.interface.Registry object, not {registry!r}")
     if registry.api_version != API_VERSION:
         raise BackendError(
             f"backend {registry.name!r} was made for version {registry.api_version} of"
             f" ggarray.interface; this is version {API_VERSION}"
         )
+    return registry
+
+
+def _register(registry: Registry) -> None:
     with _lock:
         found: dict[str, BackendDevice] = {}
         for device in registry.devices():
+            if not isinstance(device, BackendDevice):
+                raise TypeError(f"backend {registry.name!r}: {device!r} is no BackendDevice")
             if device.name in _devices or device.name in found:
                 raise ValueError(
                     f"backend {registry.name!r}: a device {device.name!r} is registered already"
                 )
             found[device.name] = device
+        lines = [f"device {name}: {each.description}" for name, each in found.items()]
         _devices.update(found)
         candidates.cache_clear()
-    for name, device in found.items():
-        _logger.debug("device %s: %s", name, device.description)
+    for line in lines:
+        _logger.debug("%s", line)
 
 
 def backend_devices() -> dict[str, BackendDevice]:
-    """Return the devices of all backends by name; looks for the built-in ones when first asked."""
-    if CPU not in _devices:
+    """Return the devices of all backends by name, the CPU first; looks for them at first."""
+    global _complete
+    if not _complete:
         with _lock:
-            if CPU not in _devices:
-                for module in reversed(_BUILT_IN):
-                    _register(_built_in(module))
-                _devices[CPU] = _devices.pop(CPU)
+            if not _devices:  # else an installed backend asks while this thread imports it
+                try:
+                    for module in _BUILT_IN:
+                        _register(_built_in(module))
+                    _register_installed()
+                except BaseException:  # Ctrl-C, or no kernels: the next call looks again
+                    _devices.clear()
+                    failures.clear()
+                    raise
+                _complete = True
     return _devices
 
 
@@ -84,6 +123,64 @@ def _built_in(module: str) -> Registry:
             " Install ggarray with pip install . (or pip install -e .)"
         ) from error
     return registry
+
+
+def _register_installed() -> None:
+    """Register what installed distributions bring, in the order of the registries' names.
+
+    Of several builds of one backend the one with the best score is taken; if it fails, the next.
+    """
+    from importlib.metadata import entry_points  # slow, and `import ggarray` does without
+
+    found: Iterable[EntryPoint] = ()
+    with _left_out("all, as entry points cannot be read"):
+        found = entry_points(group=_GROUP)
+    builds = []
+    for entry_point in found:
+        distribution = entry_point.dist
+        assert distribution is not None
+        origin = f"{entry_point.name} of {distribution.name} {distribution.version}"
+        with _left_out(origin):
+            registry = _checked(entry_point.load())
+            builds.append((str(registry.name), int(registry.score()), origin, registry))
+    builds.sort(key=lambda build: (build[0], -build[1]))
+    taken = set()
+    for name, score, origin, registry in builds:
+        if score <= 0 or name in taken:
+            _logger.debug("installed backend not needed: %s, whose score is %d", origin, score)
+            continue
+        with _left_out(origin):
+            _register(registry)
+            taken.add(name)
+
+
+@contextmanager
+def _left_out(origin: str) -> Iterator[None]:
+    """Note and log a failure within the block instead of raising it."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        failures[origin] = " ".join(f"{type(error).__name__}: {error}".split())
+        traceback = _logger.isEnabledFor(logging.DEBUG)
+        _logger.warning(
+            "installed backend left out: %s: %s", origin, failures[origin], exc_info=traceback
+        )
+
+
+def failures_like(device: str) -> str:
+    """Return the end of a message that there is no such device: failures that may be the reason.
+
+    Their origins have a word in common with its name.
+    """
+    return "".join(
+        f"; installed backend left out: {origin}: {error}"
+        for origin, error in failures.items()
+        if _words(origin) & _words(device)
+    )
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall("[a-z]+", text.lower()))
 
 
 @cache

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import ggarray as xp
-from ggarray._graph.node import Node
-from ggarray._graph.schedule import is_pending, pending_order, schedule
+from ggarray import BackendError
+from ggarray._graph.node import Node, address
+from ggarray._graph.schedule import ALIGNMENT, is_chain, is_pending, pending_order, schedule
+from ggarray._storage import find
 from ggarray.interface import Op, Status
 
 
@@ -184,7 +186,46 @@ def test_update_of_memory_is_kept(x):
     assert last_uses(schedule(order)) == [set(), {product}, set()]
 
 
-def test_values_die_at_their_last_use(x, counting, monkeypatch):
+@pytest.fixture
+def place_all(monkeypatch):
+    """Let plans place small values too."""
+    monkeypatch.setattr("ggarray._graph.schedule._WORTH_PLACING", 1)
+
+
+def places_of(counting, monkeypatch):
+    """Return a list that will get the address of each product that is computed."""
+    places = []
+    compute = counting.graph_compute
+
+    def graph_compute(graph):
+        (kernel,) = graph
+        places.append(address(kernel.out))
+        return compute(graph)
+
+    monkeypatch.setattr(counting, "graph_compute", graph_compute)
+    return places
+
+
+@pytest.mark.usefixtures("place_all")
+def test_values_of_a_chain_take_turns_in_two_places(x, counting, monkeypatch):
+    places = places_of(counting, monkeypatch)
+    power = x @ x
+    for _ in range(6):
+        power = power @ x
+    plan = plan_of(power)
+    assert plan.chunks == (2 * ALIGNMENT,)
+    assert plan.nbytes == 2 * ALIGNMENT + 4 * 8
+    xp.evaluate(power)
+    *intermediate, last = places
+    assert intermediate == 3 * intermediate[:2]
+    assert all(place % ALIGNMENT == 0 for place in intermediate)
+    assert last not in intermediate
+    np.testing.assert_array_equal(
+        np.asarray(power), np.linalg.matrix_power(np.asarray(x), 8).astype(float)
+    )
+
+
+def test_small_values_die_at_their_last_use(x, counting, monkeypatch):
     values, alive = [], []
     compute = counting.graph_compute
 
@@ -198,12 +239,143 @@ def test_values_die_at_their_last_use(x, counting, monkeypatch):
     power = x @ x
     for _ in range(6):
         power = power @ x
+    plan = plan_of(power)
+    assert plan.chunks == ()
+    assert plan.nbytes == 2 * 4 * 8
     xp.evaluate(power)
     assert len(values) == 7
     assert max(alive) == 1  # the left operand; the one before it has gone
-    np.testing.assert_array_equal(
-        np.asarray(power), np.linalg.matrix_power(np.asarray(x), 8).astype(float)
-    )
+
+
+def test_sums_and_scalings_replace_an_operand_that_is_used_up(x, counting, monkeypatch):
+    places = places_of(counting, monkeypatch)
+    end = 2.0 * (x @ x + x)
+    product, total, doubled = plan_of(end).steps
+    assert product.block is total.block is doubled.block
+    assert (product.replaces, total.replaces, doubled.replaces) == (None, *last_of(product, total))
+    assert plan_of(end).nbytes == 4 * 8
+    xp.evaluate(end)
+    assert address(np.asarray(end)) == places[0]
+
+    held = x @ x
+    product, total = plan_of(held + x).steps
+    assert product.block is not total.block
+    product = x @ x
+    end = product + product[:]
+    del product
+    product, view, total = plan_of(end).steps  # the view is still to be read
+    assert view.block is None
+    assert product.block is not total.block
+
+
+def test_chains_need_no_plan(x, monkeypatch):
+    def chain(*arrays):
+        return is_chain(pending_order([node_of(array) for array in arrays]))
+
+    held = x @ x
+    view = (x @ x)[:]
+    row = (x @ x)[0]
+    update = xp.ones((2, 2), device="counting")
+    update += x @ x
+    lone, sums = x @ x, 2.0 * (x @ x + x) - x
+    writer = find(update._np).writer
+    chains = [chain(array) for array in (lone, sums, row)]
+    assert chains == [True, True, True]
+    assert is_chain(pending_order([writer]))
+    others = [
+        x @ x @ x,  # a product is in no place of another value
+        held + x,  # the program can see the product
+        view + x,
+        x @ x + x @ x,
+        x @ x + xp.ones((3, 2, 2), device="counting"),  # of another shape
+    ]
+    chains = [chain(array) for array in others]
+    assert chains == [False] * len(others)
+    assert not chain(lone, sums)
+    with monkeypatch.context() as patch:
+        patch.setattr("ggarray._graph.execute.schedule", None)
+        for array in (lone, sums, row, update):
+            xp.evaluate(array)
+    matrix = np.asarray(x)
+    np.testing.assert_array_equal(np.asarray(sums), 2 * (matrix @ matrix + matrix) - matrix)
+    np.testing.assert_array_equal(np.asarray(row), (matrix @ matrix)[0])
+    np.testing.assert_array_equal(np.asarray(update), 1 + matrix @ matrix)
+
+
+def last_of(*steps):
+    return [step.node for step in steps]
+
+
+@pytest.mark.usefixtures("place_all")
+def test_memory_of_views_lives_with_them(x):
+    rows = [(x @ x)[at] for at in range(2)]
+    plan = plan_of(*rows)
+    assert [step.block is None for step in plan.steps] == [False, True, False, True]
+    assert all(block.kept for block in plan.blocks)
+    assert plan.chunks == ()
+    end = (x @ x).T @ (x @ x)
+    plan = plan_of(end)
+    assert plan.chunks == (2 * ALIGNMENT,)
+
+
+@pytest.mark.usefixtures("place_all")
+@pytest.mark.parametrize("seed", range(20))
+def test_random_plans_write_to_no_memory_that_is_needed(x, seed):
+    plan = schedule(pending_order([node_of(each) for each in random_arrays(x, seed)[-2:]]))
+    of, needed = {}, {}  # the block of each node, and the nodes for which a block is needed
+    unused = {each for step in plan.steps for each in step.last_use}
+    for step in plan.steps:
+        node, block = step.node, step.block
+        if block is None:
+            block = of.get(node.operands[0])
+        else:
+            assert needed.get(block, set()) <= set(step.last_use)
+            assert not any(nodes and overlap(block, each) for each, nodes in needed.items())
+        of[node] = block
+        for each in step.last_use:
+            needed[of[each]].discard(each)
+        if block is not None:
+            needed.setdefault(block, set()).add(node)
+            assert block.kept or node in unused
+            assert not (block.kept and block.place)
+
+
+def overlap(block, other):
+    if block is other or block.place is None or other.place is None:
+        return False
+    (chunk, begin), (other_chunk, other_begin) = block.place, other.place
+    apart = begin + block.nbytes <= other_begin or other_begin + other.nbytes <= begin
+    return chunk == other_chunk and not apart
+
+
+def test_memory_limit_refuses_before_anything_runs(x, counting):
+    product = (x @ x) @ x
+    with (
+        xp.options(memory_limit=63),
+        pytest.raises(MemoryError, match="takes 64 bytes, the option memory_limit allows 63"),
+    ):
+        xp.evaluate(product)
+    lone = x @ x
+    with xp.options(memory_limit=31), pytest.raises(MemoryError, match="takes 32 bytes"):
+        xp.evaluate(lone)
+    assert counting.computed == []
+    with xp.options(memory_limit=64):
+        xp.evaluate(product)
+        xp.evaluate(lone)
+    assert not xp.is_pending(product)
+
+
+def test_fallback_can_be_an_error():
+    small = xp.ones((2, 3), device="blas")
+    product, large = small @ small.T, xp.ones((64, 64), device="blas") @ xp.ones((64, 64))
+    refused = r"blas does not take matmul of float64\(2, 3\) and float64\(3, 2\)"
+    with xp.options(fallback="error"):
+        xp.evaluate(large)
+        for pending in (product, product + product):
+            with pytest.raises(BackendError, match=refused):
+                xp.evaluate(pending)
+        xp.evaluate(xp.ones((2, 2), device="cpu") @ xp.ones((2, 2), device="cpu"))
+    np.testing.assert_array_equal(np.asarray(product), np.full((2, 2), 3.0))
 
 
 def test_devices_of_steps(x):
@@ -228,10 +400,10 @@ def test_text(x):
     column = x[:, 0]
     plan = plan_of((x @ x)[:] + xp.linalg.outer(column, column))
     assert str(plan).splitlines() == [
-        "   0  matmul    counting    float64(2, 2)",
-        "   1  view      host        float64(2, 2)",
-        "   2  out_prod  counting    float64(2, 2)",
-        "   3  add       host        float64(2, 2)",
+        "   0  matmul    counting    float64(2, 2)             until step 3",
+        "   1  view      host        float64(2, 2)             view",
+        "   2  out_prod  counting    float64(2, 2)             kept",
+        "   3  add       host        float64(2, 2)             kept",
     ]
     assert str(schedule([])) == ""
 

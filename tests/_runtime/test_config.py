@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ggarray as xp
+from ggarray._runtime import plugins
 
 
 def marked(text):
@@ -34,6 +35,20 @@ def test_the_default_is_marked(capsys, device):
     with xp.default_device(device):
         xp.show_config()
     assert marked(capsys.readouterr().out)[1] == [device]
+
+
+def test_backends_that_are_left_out(capsys, monkeypatch):
+    xp.show_config()
+    assert "left out" not in capsys.readouterr().out
+    monkeypatch.setitem(plugins.failures, "fast of fast-arrays 2.0", "OSError: no driver")
+    monkeypatch.setitem(plugins.failures, "slow of slow-arrays 1.0", "OSError: no bus")
+    xp.show_config()
+    devices, left_out = capsys.readouterr().out.split("installed backends left out\n")
+    assert marked(devices)[0] == list(xp.devices())
+    assert left_out.splitlines() == [
+        "  fast of fast-arrays 2.0: OSError: no driver",
+        "  slow of slow-arrays 1.0: OSError: no bus",
+    ]
 
 
 def test_command():

@@ -11,6 +11,7 @@ from ggarray._runtime import options as module
 from ggarray._runtime.options import OPTIONS, Settings
 
 DEFAULTS = {"lazy": True, "max_pending_nodes": 10_000, "max_pending_bytes": 256 << 20}
+DEFAULTS |= {"fallback": "cpu", "source_lines": True, "memory_limit": None}
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +73,11 @@ BAD = [
     ("max_pending_nodes", "x"),
     ("max_pending_bytes", 0),
     ("max_pending_bytes", None),
+    ("fallback", "blas"),
+    ("fallback", True),
+    ("memory_limit", 0),
+    ("source_lines", "perhaps"),
+    ("memory_limit", "much"),
 ]
 
 

@@ -93,6 +93,43 @@ def test_a_registry_that_fails():
     assert xp.devices() == before
 
 
+@pytest.mark.parametrize("what", [NumpyRegistry, NumpyDevice("a device"), "numpy", None])
+def test_what_is_no_registry(what):
+    before = xp.devices()
+    with pytest.raises(TypeError, match="Registry object"):
+        xp.register_backend(what)
+    assert xp.devices() == before
+
+
+def test_what_is_no_device():
+    before = xp.devices()
+    with pytest.raises(TypeError, match=r"'some'.*NumpyDevice'> is no BackendDevice"):
+        xp.register_backend(Devices(NumpyDevice("beside it"), NumpyDevice))
+    assert xp.devices() == before
+
+
+def test_a_device_without_a_description():
+    before = xp.devices()
+
+    class Undescribed(NumpyDevice):
+        @property
+        def description(self):
+            raise OSError("no driver")
+
+    with pytest.raises(OSError, match="no driver"):
+        xp.register_backend(Devices(Undescribed("undescribed")))
+    assert xp.devices() == before
+
+
+def test_who_registers_a_backend_does_not_ask_for_its_score():
+    class Unsuited(Devices):
+        def score(self):
+            return 0
+
+    xp.register_backend(Unsuited(NumpyDevice("unsuited")))
+    assert xp.devices()[-1] == "unsuited"
+
+
 def test_a_registered_device_computes():
     device = NumpyDevice("registered")
     before = xp.devices()
