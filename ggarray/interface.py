@@ -48,9 +48,8 @@ Array([[2., 2.],
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -128,8 +127,7 @@ class DeviceType(Enum):
     ACCEL = "accel"
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """Stands for a value that has not been computed: what `BackendDevice.supports_op` may ask.
 
     Parameters

@@ -185,6 +185,8 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: in
 
 def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return the strides in bytes of a row-major array."""
+    if len(shape) == 2:  # nearly always
+        return (itemsize * max(shape[1], 1), itemsize)
     strides = []
     step = itemsize
     for extent in reversed(shape):

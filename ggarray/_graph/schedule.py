@@ -264,7 +264,8 @@ def choose(node: Node) -> BackendDevice:
     preferred, cpu = candidates(node.device)
     if not preferred:
         return cpu
-    a, b = (_expected(operand, node) for operand in node.operands)
+    left, right = node.operands
+    a, b = _expected(left, node), _expected(right, node)
     if isinstance(a, Blocks) and isinstance(b, Blocks):
         b = Tensor(b.shape, node.dtype, contiguous_strides(b.shape, node.dtype.itemsize))
     operands = as_matrix(a, left=node.op is Op.MATMUL), as_matrix(b, left=False)
