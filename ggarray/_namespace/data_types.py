@@ -199,7 +199,10 @@ def finfo(type: DTypeLike | Array, /) -> FloatInfo:
     >>> xp.finfo(xp.complex64).dtype  # that of its parts
     dtype('float32')
     """
-    info = _finfo(to_dtype(dtype_of(type)))
+    dtype = to_dtype(dtype_of(type))
+    if dtype.kind not in "fc" and not is_half(dtype):
+        raise ValueError(f"finfo is for floating dtypes, not {dtype}: see iinfo")
+    info = _finfo(dtype)
     return FloatInfo(
         bits=int(info.bits),
         eps=float(info.eps),
@@ -243,7 +246,10 @@ def iinfo(type: DTypeLike | Array, /) -> IntegerInfo:
     >>> xp.iinfo(xp.int8).max
     127
     """
-    info = np.iinfo(to_dtype(dtype_of(type)))
+    dtype = to_dtype(dtype_of(type))
+    if dtype.kind not in "iu":
+        raise ValueError(f"iinfo is for integer dtypes, not {dtype}: see finfo")
+    info = np.iinfo(dtype)
     return IntegerInfo(int(info.bits), int(info.max), int(info.min), np.dtype(info.dtype))
 
 

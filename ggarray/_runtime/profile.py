@@ -275,6 +275,7 @@ def _stored_bytes(value: Value) -> int:
 
 
 def multiply_adds(node: "Node", operands: Sequence[Value]) -> int:
+    """Return the multiply-adds of a product; 0 of any other node."""
     if node.op not in PRODUCTS:
         return 0
     inner: int = operands[0].shape[-1] if node.op is Op.MATMUL else 1
