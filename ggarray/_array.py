@@ -31,12 +31,14 @@ from ggarray.interface import Op
 _new = object.__new__
 _ndarray = np.ndarray
 _ref = weakref.ref
+_BOOL = np.dtype(np.bool_)
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 """Versions of the standard that the namespace serves, the newest last."""
 
 # What operators take beside Arrays; NumPy applies its rules for weak scalars to the Python ones.
 _PYTHON_SCALARS = frozenset({bool, int, float, complex})
+_REAL_SCALARS = frozenset({bool, int, float})
 
 
 Ufunc = Callable[..., Any]
@@ -72,16 +74,25 @@ def _arithmetic(ufunc: Ufunc) -> tuple[_Operator, _Operator, _Operator]:
     """Return the methods for an operator, its reflected and its in-place form."""
 
     def reflected(self: "Array", other: Any, /) -> Any:
+        a = self._np
+        quick = not writers and type(other) in _PYTHON_SCALARS
+        if quick and a is not None and a.dtype.kind != "V":
+            return wrap(ufunc(other, a), self._device)
         return binary(ufunc, other, self) if _takes(other) else NotImplemented
 
     def in_place(self: "Array", other: Any, /) -> Any:
+        a = self._np
+        if a is not None and type(other) in _REAL_SCALARS and a.dtype.kind != "V":
+            target = self._write()
+            ufunc(target, other, out=target, casting="same_kind")
+            return self
         if not _takes(other):
             return NotImplemented
         device = _device_of(self, other)
         if ufunc in _SUBTRACTS and isinstance(other, Array) and _update(self, other, device, ufunc):
             return self
         value = _weak(_plain(other), self)
-        if np.iscomplexobj(value) and self.dtype.kind != "c":
+        if self.dtype.kind != "c" and _is_complex(value):
             raise TypeError(f"a complex result cannot be cast to {self.dtype} in place")
         target = self._write()
         ufunc(target, value, out=target, casting="same_kind")
@@ -622,6 +633,8 @@ def view(x: Array, on_layout: Callable[[Layout], Layout | None]) -> Array | None
 
 def permute(x: Array, axes: tuple[int, ...]) -> Array:
     """Return the view of `x` with its axes in this order, a permutation of them all."""
+    if x._np is not None:
+        return wrap(x._read().transpose(axes), x._device)
     if isinstance(x._source, Blocks):
         return wrap_blocks(x._source.permute(axes), x._device)
     pending = view(x, lambda layout: layout.permute(axes))
@@ -639,18 +652,26 @@ def negative(x: Array) -> Array:
 def astype(x: Array, dtype: np.dtype[Any]) -> Array:
     """Return a copy of `x` in another plain dtype, recorded if `x` is pending and both are real."""
     node = x._pending()
-    floating = is_real_floating(dtype) and is_real_floating(x.dtype)
-    if node is not None and floating and _in_c_order(node):
+    if (
+        node is not None
+        and is_real_floating(dtype)
+        and is_real_floating(node.dtype)
+        and _in_c_order(node)
+    ):
         return wrap_node(record.copy(node, dtype))
     return wrap(x._read().astype(dtype), x._device)
 
 
 def binary(ufunc: Ufunc, x1: Any, x2: Any) -> Array:
     """Return ``ufunc(x1, x2)``, of which one may be a scalar; recorded where that is possible."""
-    if type(x1) is Array and type(x2) is Array and not writers:
-        a, b = x1._np, x2._np
-        if a is not None and b is not None and x1._device is x2._device:
-            return wrap(ufunc(a, b), x1._device)
+    a = x1._np if type(x1) is Array else None
+    if a is not None and not writers:
+        if type(x2) is Array:
+            b = x2._np
+            if b is not None and x1._device is x2._device:
+                return wrap(ufunc(a, b), x1._device)
+        elif type(x2) in _PYTHON_SCALARS and a.dtype.kind != "V":
+            return wrap(ufunc(a, x2), x1._device)
     device = _device_of(x1, x2)
     recorded = _RECORDED.get(ufunc)
     if recorded is not None:
@@ -690,6 +711,11 @@ def _takes(other: Any) -> bool:
     return isinstance(other, _OPERANDS) and not (
         answers_itself(kind, "__array_ufunc__") or isinstance(other, np.ma.MaskedArray)
     )
+
+
+def _is_complex(value: Any) -> bool:
+    """Tell whether a plain value is complex; NumPy's way to ask takes longer than the operation."""
+    return isinstance(value, complex) or getattr(value, "dtype", _BOOL).kind == "c"
 
 
 def _plain(x: Any) -> Any:

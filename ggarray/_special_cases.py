@@ -4,11 +4,14 @@ The sentences that say "special case" are those of the array API standard 2025.1
 the functions give what NumPy's of the same name give.
 """
 
+import math
 from typing import Any, Literal
 
 import numpy as np
 
 from ggarray._storage import Plain
+
+_NUMBERS = frozenset({int, float, complex, bool})
 
 
 def floor_divide(
@@ -23,7 +26,7 @@ def floor_divide(
     NumPy gives NaN for ``inf // 3`` and -1 for ``1 // -inf``; the standard inf and -0.
     """
     infinite = _infinite(x1) | _infinite(x2)
-    if not np.any(infinite):
+    if infinite is False:
         return np.floor_divide(x1, x2, out=out, casting=casting)
     with np.errstate(invalid="ignore"):
         result = np.asarray(np.floor_divide(x1, x2))
@@ -35,9 +38,13 @@ def floor_divide(
 
 
 def _infinite(x: Any) -> Any:
-    """Tell which elements are infinite; integers of any size never are."""
-    floating = isinstance(x, float) or getattr(x, "dtype", np.dtype(bool)).kind in "fV"
-    return np.isinf(x) if floating else np.False_
+    """Tell which elements are infinite; False if none is, and integers of any size never are."""
+    if type(x) in _NUMBERS:
+        return x in (math.inf, -math.inf)
+    if x.dtype.kind not in "fV":
+        return False
+    infinite = np.isinf(x)
+    return infinite if np.count_nonzero(infinite) else False
 
 
 def power(
@@ -66,9 +73,6 @@ def power(
         if infinite.any():
             np.copyto(result, np.inf, where=roots & infinite)
     return result
-
-
-_NUMBERS = frozenset({int, float, complex, bool})
 
 
 def _roots(x1: Any, x2: Any) -> Any:

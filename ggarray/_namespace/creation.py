@@ -15,6 +15,7 @@ from ggarray._storage import Plain, borrow, root_of
 Shape = int | Sequence[int]
 
 # What NumPy makes an array of at once; others may speak DLPack alone.
+_PLAIN = frozenset({np.ndarray, list, tuple, bool, int, float, complex})  # no need to ask these
 _NUMPY_PROTOCOLS = ("__array__", "__array_interface__", "__array_struct__")
 
 
@@ -145,12 +146,17 @@ def _asarray_of_own(x: Array, dtype: Any, device: str | None, copy: bool | None)
 
 def _value_of(obj: Any, dtype: np.dtype[Any] | None, copy: bool | None) -> Plain:
     """Return the value for an Array of an object that is none."""
-    if hasattr(obj, "__dlpack__") and not any(hasattr(obj, each) for each in _NUMPY_PROTOCOLS):
+    plain = type(obj) in _PLAIN
+    if (
+        not plain
+        and hasattr(obj, "__dlpack__")
+        and not any(hasattr(obj, each) for each in _NUMPY_PROTOCOLS)
+    ):
         obj = np.from_dlpack(obj)
     if copy is not True and _is_constant(obj) and (dtype is None or dtype == obj.dtype):
         return _known(obj.view())
     if copy is not False:
-        if hasattr(obj, "__array__"):  # which need not know of copy=True
+        if not plain and hasattr(obj, "__array__"):  # which need not know of copy=True
             obj = np.asarray(obj)
         return _known(np.array(obj, dtype))
     shared = np.asarray(obj, dtype, copy=False)
@@ -172,9 +178,10 @@ def _too_large(element: Any) -> bool:
 
 def _known(value: Plain) -> Plain:
     """Return `value` in native byte order; an error if there is no dtype for its elements."""
-    if value.dtype == np.object_ and any(_too_large(each) for each in value.flat):
+    if value.dtype.kind == "O" and any(_too_large(each) for each in value.flat):
         raise OverflowError("an integer is out of the range of every dtype")
-    return value.astype(plain_dtype(value.dtype), copy=False)
+    native = plain_dtype(value.dtype)
+    return value if value.dtype is native else value.astype(native, copy=False)
 
 
 def empty(shape: Shape, *, dtype: DTypeLike | None = None, device: str | None = None) -> Array:

@@ -7,12 +7,14 @@ import numpy as np
 
 from ggarray._array import Array, astype as _cast
 from ggarray._dtypes import EXTENDED_KINDS, AnyDType, DTypeLike, is_half, to_dtype
-from ggarray._namespace._calls import device_of
+from ggarray._namespace._calls import require
 from ggarray._namespace.quantization import dequantize, quantize
 from ggarray._quantized.traits import QuantizedDType
-from ggarray._runtime.devices import as_device
 
 _NAMES = frozenset({"bool", *EXTENDED_KINDS["numeric"]})
+
+# Dtypes and scalar classes that have been looked at; dtypes are slow to tell their names.
+_native: dict[Any, np.dtype[Any]] = {}
 _SCALARS = (bool, int, float, complex)
 _FLOAT32 = np.dtype(np.float32)
 
@@ -71,11 +73,16 @@ def plain_dtype(dtype: Any) -> np.dtype[Any]:
     TypeError
         There are no arrays of that dtype, or it is quantized.
     """
+    known = isinstance(dtype, (np.dtype, type))
+    if known and dtype in _native:
+        return _native[dtype]
     if dtype is None:
         raise TypeError("a dtype is wanted, not None")
     plain = to_dtype(dtype).newbyteorder("=")
     if plain.name not in _NAMES:
         raise TypeError(f"ggarray has no dtype {plain}")
+    if known:
+        _native[dtype] = plain
     return plain
 
 
@@ -122,9 +129,9 @@ def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: str | No
     >>> xp.astype(xp.ones((2, 64)), xp.q8_0)
     Array(shape=(2, 64), dtype=q8_0, device='cpu')
     """
-    target = device_of(x) if device is None else as_device(device)
+    require(x)
     result = _astype(x, dtype_of(dtype), copy)
-    return result.to_device(target)
+    return result if device is None else result.to_device(device)
 
 
 def _astype(x: Array, dtype: AnyDType, copy: bool) -> Array:

@@ -183,6 +183,8 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     (1, 2, 3, 1)
     """
     require(x)
+    if x._pending() is None:
+        return wrap(np.expand_dims(read(x), axis), x.device)
     new = 1 if isinstance(axis, int) else len(axis)
     places = sorted(normalize_axis_tuple(axis, x.ndim + new))
 
@@ -296,8 +298,11 @@ def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
     (4, 2, 3)
     """
     require(x)
-    order = normalize_axis_tuple(axes, x.ndim)
-    if len(order) != x.ndim:
+    ndim = x.ndim
+    if type(axes) is tuple and sorted(axes) == list(range(ndim)):  # nearly always, and quick
+        return permute(x, axes)
+    order = normalize_axis_tuple(axes, ndim)
+    if len(order) != ndim:
         raise ValueError(f"axes {tuple(axes)} are no permutation of the axes of shape {x.shape}")
     return permute(x, order)
 
@@ -370,12 +375,19 @@ def reshape(x: Array, /, shape: Shape, *, copy: bool | None = None) -> Array:
     require(x)
     if isinstance(x._source, Blocks):
         return wrap_blocks(x._source.reshape(_shape(shape)), x.device)
-    if not copy:
-        target = _full_shape(_shape(shape), x)
-        pending = view(x, lambda layout: layout.reshape(target, x.itemsize))
+    target = _shape(shape)
+    if not copy and x._pending() is not None:
+        full = _full_shape(target, x)
+        pending = view(x, lambda layout: layout.reshape(full, x.itemsize))
         if pending is not None:
             return pending
-    return wrap(np.reshape(read(x), _shape(shape), copy=copy), x.device)
+    value = read(x)
+    try:
+        reshaped = value.reshape(target) if copy is None else np.reshape(value, target, copy=copy)
+    except ValueError:
+        _full_shape(target, x)  # raises with both shapes if they are the reason
+        raise
+    return wrap(reshaped, x.device)
 
 
 def roll(
@@ -577,7 +589,9 @@ def _device_of_all(name: str, arrays: Sequence[Array]) -> Device:
 
 def _promoted(arrays: Sequence[Array]) -> list[Plain]:
     """Return the values of arrays, all in the dtype that they promote to."""
-    values = [read(x) for x in arrays]
+    values = [x._read() for x in arrays]
+    if len({value.dtype for value in values}) == 1:
+        return values
     dtype = reduce(promote, (value.dtype for value in values))
     return [value.astype(dtype, copy=False) for value in values]
 
