@@ -608,7 +608,7 @@ def matmul(x1: Array, x2: Array) -> Array:
     """Record ``x1 @ x2``."""
     device = x1._device if x1._device is x2._device else join(x1._device, x2._device)
     a, b = x1._operand(), x2._operand()
-    if a.dtype.kind == b.dtype.kind == "b":
+    if a.dtype is _BOOL is b.dtype:
         return wrap(np.matmul(x1._read(), x2._read()), device)
     return wrap_node(record.matmul(a, b, device))
 
@@ -617,7 +617,7 @@ def outer(x1: Array, x2: Array) -> Array:
     """Record the outer product of two vectors."""
     device = x1._device if x1._device is x2._device else join(x1._device, x2._device)
     a, b = x1._operand(), x2._operand()
-    if a.dtype.kind == b.dtype.kind == "b":
+    if a.dtype is _BOOL is b.dtype:
         return wrap(np.multiply.outer(x1._read(), x2._read()), device)
     return wrap_node(record.outer(a, b, device))
 

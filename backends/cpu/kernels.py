@@ -166,9 +166,8 @@ def matmul(a: _Array | Blocks, b: _Array | Blocks, out: _Array, n_threads: int =
     code = _CODES.get(dtype)
     if code is None:
         return _FAILED
-    for x in (a, b):
-        if x.dtype is not dtype and not _computes_in(x, dtype):
-            return _FAILED
+    if not (a.dtype is dtype is b.dtype or (_computes_in(a, dtype) and _computes_in(b, dtype))):
+        return _FAILED
     if out.ndim != 2:
         return _matmul_of_batch(a, b, out, code, n_threads)
     m, n = out.shape

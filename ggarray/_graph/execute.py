@@ -62,11 +62,11 @@ def evaluate(targets: Sequence[Node]) -> None:
         limit = options.memory_limit
         if not order:
             return
-        if is_chain(order):  # the short path: no plan
-            first, last = order[0], order[-1]
+        first, last = order[0], order[-1]
+        if first is last or is_chain(order):  # the short path: no plan
             if limit is not None and first.op is not Op.VIEW:
                 _check_memory(math.prod(first.shape) * first.dtype.itemsize, limit, order)
-            _give(last, _run_chain(order))
+            _give(last, _compute(first, first.operands) if first is last else _run_chain(order))
             _close(last)
         else:
             plan = schedule(order)
@@ -112,7 +112,7 @@ def _check_memory(nbytes: int, limit: int, order: list[Node]) -> None:
 def _run_chain(order: list[Node]) -> Value:
     """Return the value of the last node, each computed in the place of the one before."""
     first, *rest = order
-    value = _compute(first, first.operands, at=0 if rest else None)
+    value = _compute(first, first.operands, at=0)
     for at, node in enumerate(rest, start=1):
         assert not isinstance(value, Blocks)
         operands = [value if is_pending(each) else each for each in node.operands]
