@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from ggarray._dtypes import is_real_floating, promote
+from ggarray._dtypes import is_real_floating, plain_dtype, promote
 from ggarray._graph import record
 from ggarray._graph.execute import evaluate
 from ggarray._graph.node import Node, is_contiguous
@@ -74,10 +74,6 @@ def _arithmetic(ufunc: Ufunc) -> tuple[_Operator, _Operator, _Operator]:
     """Return the methods for an operator, its reflected and its in-place form."""
 
     def reflected(self: "Array", other: Any, /) -> Any:
-        a = self._np
-        quick = not writers and type(other) in _PYTHON_SCALARS
-        if quick and a is not None and a.dtype.kind != "V":
-            return wrap(ufunc(other, a), self._device)
         return binary(ufunc, other, self) if _takes(other) else NotImplemented
 
     def in_place(self: "Array", other: Any, /) -> Any:
@@ -335,7 +331,7 @@ class Array(NumpyMethods):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Plain:
         """Return the value as a NumPy array, without a copy where that is possible."""
         if dtype is None or np.dtype(dtype) == self.dtype:
-            return self._read().copy() if copy else export(self._write())
+            return self._read().copy() if copy else self._share()
         if copy is False:
             raise ValueError(f"{self.dtype} to {np.dtype(dtype)} needs a copy")
         return self._read().astype(dtype)
@@ -672,6 +668,10 @@ def binary(ufunc: Ufunc, x1: Any, x2: Any) -> Array:
                 return wrap(ufunc(a, b), x1._device)
         elif type(x2) in _PYTHON_SCALARS and a.dtype.kind != "V":
             return wrap(ufunc(a, x2), x1._device)
+    elif type(x1) in _PYTHON_SCALARS and type(x2) is Array and not writers:
+        b = x2._np
+        if b is not None and b.dtype.kind != "V":
+            return wrap(ufunc(x1, b), x2._device)
     device = _device_of(x1, x2)
     recorded = _RECORDED.get(ufunc)
     if recorded is not None:
@@ -679,7 +679,7 @@ def binary(ufunc: Ufunc, x1: Any, x2: Any) -> Array:
         if node is not None:
             return wrap_node(node)
     result = ufunc(_weak(_plain(x1), x2), _weak(_plain(x2), x1))
-    promote(result.dtype, result.dtype)  # TypeError for a dtype that is NumPy's alone
+    plain_dtype(result.dtype)  # TypeError for a dtype that is NumPy's alone
     return wrap(result, device)
 
 

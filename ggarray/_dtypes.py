@@ -36,6 +36,9 @@ EXTENDED_KINDS: dict[str, tuple[str, ...]] = {
 
 _NAMES = frozenset({"bool", *EXTENDED_KINDS["numeric"]})
 
+# Dtypes and scalar classes that have been looked at; dtypes are slow to tell their names.
+_native: dict[Any, np.dtype[Any]] = {}
+
 _FLOAT32 = np.dtype(np.float32)
 _FLOAT64 = np.dtype(np.float64)
 
@@ -77,6 +80,27 @@ def to_dtype(dtype: Any) -> np.dtype[Any]:
     if isinstance(dtype, QuantizedDType):
         raise TypeError(f"{dtype} is a quantized dtype: use quantize or astype to make such arrays")
     plain: np.dtype[Any] = np.dtype(dtype)
+    return plain
+
+
+def plain_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return a dtype that arrays can have and that is not quantized, in native byte order.
+
+    Raises
+    ------
+    TypeError
+        There are no arrays of that dtype, or it is quantized.
+    """
+    known = isinstance(dtype, (np.dtype, type))
+    if known and dtype in _native:
+        return _native[dtype]
+    if dtype is None:
+        raise TypeError("a dtype is wanted, not None")
+    plain = to_dtype(dtype).newbyteorder("=")
+    if plain.name not in _NAMES:
+        raise TypeError(f"ggarray has no dtype {plain}")
+    if known:
+        _native[dtype] = plain
     return plain
 
 

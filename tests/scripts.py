@@ -1,4 +1,4 @@
-"""Running a script in a process of its own."""
+"""Running a script, or pip, in a process of its own."""
 
 import os
 import subprocess
@@ -26,3 +26,16 @@ def run_script(script, **environment):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def install(source, folder):
+    """Install a distribution into a folder, without a network; return the folder."""
+    options = "--quiet --no-deps --no-build-isolation --no-index --disable-pip-version-check"
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", *options.split(), "--target", folder, source],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder

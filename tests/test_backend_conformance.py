@@ -10,7 +10,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 from doubles import NumpyBackend, NumpyDevice
-from scripts import TESTS, run_script
+from scripts import TESTS, install, run_script
 
 from conformance.backend.cases import CASES, decoded
 from conformance.backend.computing import check_case
@@ -237,18 +237,6 @@ def test_answers_that_depend_on_values():
 
 
 # -- from the command line ------------------------------------------------------------------------
-
-
-def install(source, folder):
-    options = "--quiet --no-deps --no-build-isolation --no-index --disable-pip-version-check"
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options.split(), "--target", folder, source],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
 
 
 @pytest.fixture(scope="module")

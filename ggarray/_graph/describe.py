@@ -8,8 +8,13 @@ import numpy as np
 
 from ggarray._graph.execute import evaluation, value_of
 from ggarray._graph.node import Node, address, contiguous_strides, is_contiguous
-from ggarray._graph.products import stays_quantized
-from ggarray._graph.schedule import Step, is_pending, pending_order, schedule
+from ggarray._graph.schedule import (
+    Step,
+    expected_kernel,
+    is_pending,
+    pending_order,
+    schedule,
+)
 from ggarray._graph.show import Graph, GraphLeaf, GraphNode
 from ggarray._graph.source import location
 from ggarray._quantized.blocks import Blocks
@@ -52,7 +57,6 @@ def _described(step: Step, places: dict[Node, int], leaves: _Leaves) -> GraphNod
         places[each] if is_pending(each) else leaves.of(each) for each in node.operands
     )
     names = (f"%{each}" if isinstance(each, int) else str(each) for each in operands)
-    size = 0 if node.op is Op.VIEW else math.prod(node.shape)
     return GraphNode(
         index=places[node],
         op=node.op,
@@ -63,7 +67,7 @@ def _described(step: Step, places: dict[Node, int], leaves: _Leaves) -> GraphNod
         shape=node.shape,
         device=node.device,
         held=node.held or node.writes is not None,
-        nbytes=size * node.dtype.itemsize,
+        nbytes=0 if node.op is Op.VIEW else node.nbytes,
         multiply_adds=multiply_adds(node, node.operands),
         backend="host" if device is None else device.name,
         reason=_ON_HOST[node.op] if device is None else _reason(node, device),
@@ -123,13 +127,8 @@ def _reason(node: Node, device: BackendDevice) -> str:
 
 
 def _dtypes(node: Node) -> list[Any]:
-    """Return the dtypes of a product's operands as a backend sees them, one at most quantized."""
-    dtypes: list[Any] = [node.dtype, node.dtype]
-    for at, operand in enumerate(node.operands):
-        if isinstance(operand, Blocks) and stays_quantized(operand, node.dtype):
-            dtypes[at] = operand.dtype
-            break
-    return dtypes
+    """Return the dtypes of a product's operands as a backend sees them."""
+    return [operand.dtype for operand in expected_kernel(node).operands]
 
 
 _LARGE = 4096  # rows and columns of a product that is worth any backend's while

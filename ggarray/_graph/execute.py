@@ -4,7 +4,6 @@ Until the last step nothing that the program can see changes: after an error or 
 are pending as before, and evaluating them again gives the result.
 """
 
-import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -65,7 +64,7 @@ def evaluate(targets: Sequence[Node]) -> None:
         first, last = order[0], order[-1]
         if first is last or is_chain(order):  # the short path: no plan
             if limit is not None and first.op is not Op.VIEW:
-                _check_memory(math.prod(first.shape) * first.dtype.itemsize, limit, order)
+                _check_memory(first.nbytes, limit, order)
             _give(last, _compute(first, first.operands) if first is last else _run_chain(order))
             _close(last)
         else:

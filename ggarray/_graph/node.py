@@ -1,5 +1,6 @@
 """A node of the graph: a value that has not been computed yet, and what it takes to do so."""
 
+import math
 import weakref
 from typing import Any
 
@@ -137,6 +138,11 @@ class Node:
     def ndim(self) -> int:
         """Number of axes of the value."""
         return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements of the value."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def strides(self) -> tuple[int, ...]:

@@ -3,7 +3,6 @@
 A plan is data: making one computes nothing and touches no memory.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -208,8 +207,7 @@ class _Memory:
                 if _may_replace(node, each):
                     of[node] = of[each]
                     return of[each], each
-        nbytes = math.prod(node.shape) * node.dtype.itemsize
-        of[node] = Block(node.shape, node.dtype, nbytes, at, at)
+        of[node] = Block(node.shape, node.dtype, node.nbytes, at, at)
         self.blocks.append(of[node])
         return of[node], None
 
@@ -262,8 +260,11 @@ class _Needed:
 def choose(node: Node) -> BackendDevice:
     """Return who computes a product that has not all its operands yet."""
     preferred, cpu = candidates(node.device)
-    if not preferred:
-        return cpu
+    return choose_for(expected_kernel(node), node.device) if preferred else cpu
+
+
+def expected_kernel(node: Node) -> Kernel:
+    """Return what will be the kernel of a product, with a Tensor for each value not there yet."""
     left, right = node.operands
     a, b = _expected(left, node), _expected(right, node)
     if isinstance(a, Blocks) and isinstance(b, Blocks):
@@ -271,7 +272,7 @@ def choose(node: Node) -> BackendDevice:
     operands = as_matrix(a, left=node.op is Op.MATMUL), as_matrix(b, left=False)
     shape = node.shape if node.op is Op.OUT_PROD else node.params
     out = Tensor(shape, node.dtype, contiguous_strides(shape, node.dtype.itemsize))
-    return choose_for(Kernel(node.op, operands, out), node.device)
+    return Kernel(node.op, operands, out)
 
 
 def choose_for(kernel: Kernel, device: str) -> BackendDevice:

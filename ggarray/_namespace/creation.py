@@ -6,9 +6,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ggarray._array import Array, Operand, wrap
-from ggarray._dtypes import DTypeLike, is_half
+from ggarray._dtypes import DTypeLike, is_half, plain_dtype
 from ggarray._namespace._calls import device_of, read
-from ggarray._namespace.data_types import astype, plain_dtype
+from ggarray._namespace.data_types import astype
 from ggarray._runtime.devices import as_device
 from ggarray._storage import Plain, borrow, root_of
 

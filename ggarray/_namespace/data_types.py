@@ -6,15 +6,11 @@ from typing import Any
 import numpy as np
 
 from ggarray._array import Array, astype as _cast
-from ggarray._dtypes import EXTENDED_KINDS, AnyDType, DTypeLike, is_half, to_dtype
+from ggarray._dtypes import EXTENDED_KINDS, AnyDType, DTypeLike, is_half, plain_dtype, to_dtype
 from ggarray._namespace._calls import require
 from ggarray._namespace.quantization import dequantize, quantize
 from ggarray._quantized.traits import QuantizedDType
 
-_NAMES = frozenset({"bool", *EXTENDED_KINDS["numeric"]})
-
-# Dtypes and scalar classes that have been looked at; dtypes are slow to tell their names.
-_native: dict[Any, np.dtype[Any]] = {}
 _SCALARS = (bool, int, float, complex)
 _FLOAT32 = np.dtype(np.float32)
 
@@ -63,27 +59,6 @@ class IntegerInfo:
     max: int
     min: int
     dtype: np.dtype[Any]
-
-
-def plain_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return a dtype that arrays can have and that is not quantized, in native byte order.
-
-    Raises
-    ------
-    TypeError
-        There are no arrays of that dtype, or it is quantized.
-    """
-    known = isinstance(dtype, (np.dtype, type))
-    if known and dtype in _native:
-        return _native[dtype]
-    if dtype is None:
-        raise TypeError("a dtype is wanted, not None")
-    plain = to_dtype(dtype).newbyteorder("=")
-    if plain.name not in _NAMES:
-        raise TypeError(f"ggarray has no dtype {plain}")
-    if known:
-        _native[dtype] = plain
-    return plain
 
 
 def dtype_of(x: Any) -> AnyDType:

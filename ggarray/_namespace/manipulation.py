@@ -183,18 +183,15 @@ def expand_dims(x: Array, /, axis: int | tuple[int, ...]) -> Array:
     (1, 2, 3, 1)
     """
     require(x)
-    if x._pending() is None:
-        return wrap(np.expand_dims(read(x), axis), x.device)
-    new = 1 if isinstance(axis, int) else len(axis)
-    places = sorted(normalize_axis_tuple(axis, x.ndim + new))
 
     def insert(layout: Layout) -> Layout:
-        for place in places:
+        new = 1 if isinstance(axis, int) else len(axis)
+        for place in sorted(normalize_axis_tuple(axis, x.ndim + new)):
             layout = layout.expand(place)
         return layout
 
     pending = view(x, insert)
-    return wrap(np.expand_dims(read(x), tuple(places)), x.device) if pending is None else pending
+    return wrap(np.expand_dims(read(x), axis), x.device) if pending is None else pending
 
 
 def flip(x: Array, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
@@ -376,9 +373,8 @@ def reshape(x: Array, /, shape: Shape, *, copy: bool | None = None) -> Array:
     if isinstance(x._source, Blocks):
         return wrap_blocks(x._source.reshape(_shape(shape)), x.device)
     target = _shape(shape)
-    if not copy and x._pending() is not None:
-        full = _full_shape(target, x)
-        pending = view(x, lambda layout: layout.reshape(full, x.itemsize))
+    if not copy:
+        pending = view(x, lambda layout: layout.reshape(_full_shape(target, x), x.itemsize))
         if pending is not None:
             return pending
     value = read(x)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ggarray import _special_cases as special_cases
 from ggarray._array import Array, binary, wrap
-from ggarray._namespace.data_types import plain_dtype
+from ggarray._dtypes import plain_dtype
 from ggarray._namespace.numpy_products import PRODUCTS, contract
 from ggarray._numpy_methods import answers_itself
 from ggarray._runtime.devices import Device, get_default_device, join
@@ -140,9 +140,6 @@ def _place_of_out(function: Callable[..., Any]) -> int | None:
     return None
 
 
-_native = cache(plain_dtype)
-
-
 def _is_binary(ufunc: np.ufunc) -> bool:
     """Tell whether this is a ufunc of two elements that gives one."""
     return ufunc.nin == 2 and ufunc.nout == 1 and ufunc.signature is None
@@ -175,7 +172,7 @@ class _Call:
 
     def _copied(self, x: Any) -> Array:
         value = np.array(x)
-        return wrap(value.astype(_native(value.dtype), copy=False), self.device)
+        return wrap(value.astype(plain_dtype(value.dtype), copy=False), self.device)
 
     def run(
         self,
@@ -233,7 +230,7 @@ class _Call:
         if isinstance(value, np.ma.MaskedArray):
             return value
         try:
-            dtype = _native(value.dtype)
+            dtype = plain_dtype(value.dtype)
         except TypeError:
             if among:
                 return value

@@ -1,6 +1,5 @@
 """Profiles: what was computed, by whom, and how long it took."""
 
-import json
 import math
 import os
 import threading
@@ -178,6 +177,8 @@ class Profile(Sequence[Event]):
         ...     xp.evaluate(xp.ones((2, 2)) @ xp.ones((2, 2)))
         >>> p.to_chrome_trace("products.json")
         """
+        import json  # not for every import of ggarray
+
         text = json.dumps(self.chrome_trace())
         if isinstance(file, (str, os.PathLike)):
             Path(file).write_text(text, encoding="utf-8")
@@ -255,7 +256,7 @@ def record(
         start=start,
         duration=duration,
         bytes_read=sum(map(_stored_bytes, operands)) if moves else 0,
-        bytes_written=math.prod(node.shape) * node.dtype.itemsize if moves else 0,
+        bytes_written=node.nbytes if moves else 0,
         multiply_adds=multiply_adds(node, operands),
         threads=get_num_threads() if device is not None else 1,
         step=step,

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from scripts import TESTS, run_script
+from scripts import TESTS, install, run_script
 
 import ggarray as xp
 from ggarray.interface import API_VERSION
@@ -24,16 +24,7 @@ def site(tmp_path_factory):
     """A folder with the installed distribution of this one."""
     source = tmp_path_factory.mktemp("source") / "plugin"
     shutil.copytree(SOURCE, source)
-    folder = tmp_path_factory.mktemp("site")
-    options = "--quiet --no-deps --no-build-isolation --no-index --disable-pip-version-check"
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options.split(), "--target", folder, source],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return folder
+    return install(source, tmp_path_factory.mktemp("site"))
 
 
 PREAMBLE = """
