@@ -1,10 +1,16 @@
-"""``python -m benchmarks [calls] [peers] [model]``: run the benchmarks, all by default."""
+"""``python -m benchmarks [calls] [graphs] ...``: run the benchmarks, all by default."""
 
 import sys
 
-from benchmarks import calls, model, peers
+from benchmarks import calls, graphs, model, peers, upgrades
 
-MAINS = {"calls": calls.main, "peers": peers.main, "model": model.main}
+MAINS = {
+    "calls": calls.main,
+    "graphs": graphs.main,
+    "upgrades": upgrades.main,
+    "peers": peers.main,
+    "model": model.main,
+}
 
 for name in sys.argv[1:] or MAINS:
     MAINS[name]()

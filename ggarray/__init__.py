@@ -147,6 +147,7 @@ from ggarray._namespace.evaluation import (
     evaluate,
     graph,
     is_pending,
+    reserve,
 )
 from ggarray._namespace.gguf import load_gguf
 from ggarray._namespace.indexing import (
@@ -460,6 +461,7 @@ __all__ = [
     "register_backend",
     "remainder",
     "repeat",
+    "reserve",
     "reshape",
     "result_type",
     "roll",

@@ -25,6 +25,7 @@ class Program:
         self.device = device
         self.dtype = np.dtype(dtype)
         self.pairs = []
+        self.backend = None  # whose evaluations are interrupted
         self.exports = []  # pairs of arrays that were given out
         self.log = [f"seed {seed}, {device}, {self.dtype}"]
 
@@ -37,6 +38,11 @@ class Program:
         """The same with statements that compute nothing, on a backend that may fail at reads."""
         self.execute([self.matmul, self.matmul, self.view_of_matrix, self.delete], steps)
         self.check_all(xp.BackendError)
+
+    def run_interrupted(self, steps, backend):
+        """The same where other statements come in the middle of evaluations, as of a handler."""
+        self.backend = backend
+        self.run(steps)
 
     def execute(self, statements, steps):
         self.log.append("create")
@@ -282,7 +288,28 @@ class Program:
 
     def evaluate_some(self):
         some = [x for x, _ in self.pairs if self.random.random() < 0.4]
-        xp.evaluate(*some)
+        if self.backend is None:
+            xp.evaluate(*some)
+            return
+        self.backend.before = self.interrupt
+        try:
+            xp.evaluate(*some)
+        finally:
+            self.backend.before = None
+
+    def interrupt(self):
+        """Execute some statements; evaluations of theirs are not interrupted."""
+        before, self.backend.before = self.backend.before, None
+        frequent = [self.check_one, self.evaluate_some, self.set_item, self.update]
+        while self.random.random() < 0.4:
+            statement = self.random.choice(self.statements() + 6 * frequent)
+            self.log.append(f"(within) {statement.__name__}")
+            backend, self.backend = self.backend, None
+            try:
+                statement()
+            finally:
+                self.backend = backend
+        self.backend.before = before
 
     def check_one(self):
         i = self.pick()

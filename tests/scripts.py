@@ -1,4 +1,4 @@
-"""Running a script, or pip, in a process of its own."""
+"""Running a script, or pip, in a process of its own; and what such a process tells of itself."""
 
 import os
 import subprocess
@@ -26,6 +26,13 @@ def run_script(script, **environment):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def peak_mebibytes():
+    """Return the most memory that this process has had; a parent's does not count."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
+    return int(peak) // 1024
 
 
 def install(source, folder):

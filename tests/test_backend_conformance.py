@@ -1,5 +1,7 @@
 """The test of backends: right ones pass, faults are seen, and the manual's example is right."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -55,7 +57,7 @@ class SpoiledDevice(NumpyDevice):
         self.backend = SpoiledBackend(spoil)
 
     def supports_op(self, node):
-        return True
+        return node.op is Op.COPY or node.plain
 
 
 def check(spoil, name, nmse=0.0):
@@ -267,35 +269,141 @@ def failed(report):
     return set(re.findall(r"^FAILED \S+::(\w+)", report, re.MULTILINE))
 
 
-def test_the_reference_passes(plugins, monkeypatch):
-    code, report = run_conformance(monkeypatch, plugins, "--device", "reference")
+@pytest.mark.parametrize("name", ["reference", "reference:remote"])
+def test_the_reference_passes(plugins, monkeypatch, name):
+    code, report = run_conformance(monkeypatch, plugins, "--device", name)
     assert code == 0, report
-    assert re.search(
-        r"^reference matmul: (\d+) of \1: int8, .*bfloat16, q4_0", report, re.MULTILINE
-    )
-    assert re.search(r"^reference copy: 0 of", report, re.MULTILINE)
-
-
-GRAPHS = {"test_kernels_are_computed_in_order", "test_stream"}
+    assert re.search(rf"^{name} matmul: (\d+) of \1: int8, .*bfloat16, q4_0", report, re.MULTILINE)
+    assert re.search(rf"^{name} copy: 0 of", report, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
     ("fault", "arguments", "expected"),
     [
-        ("", (), set()),
-        ("failed", (), GRAPHS),
-        ("raise", (), GRAPHS),
+        ("failed", (), {"test_kernels_are_computed_in_order", "test_stream"}),
+        ("raise", (), {"test_kernels_are_computed_in_order", "test_stream"}),
         ("supports nothing", (), {"test_device_is_of_use"}),
         ("supports nothing", ("--idle",), set()),
     ],
 )
 def test_a_faulty_backend(plugins, monkeypatch, fault, arguments, expected):
-    arguments = ("--device", "faulty", *arguments)
+    arguments = ("--device", "faulty", "-k", "not skipped", *arguments)
     code, report = run_conformance(
         monkeypatch, plugins, *arguments, fault=fault, tests="test_streams.py"
     )
     assert failed(report) == expected, report
     assert code == bool(expected), report
+
+
+COMPUTING = {
+    "test_kernels_are_computed_in_order",
+    "test_nodes_that_are_to_be_skipped",
+    "test_stream",
+}
+OTHER_MEMORY = {
+    "test_plan_of_other_memory",
+    "test_plan_that_is_updated_first",
+    "test_several_plans",
+}
+UPDATES = OTHER_MEMORY | {"test_plan"}
+PLANS = UPDATES | {"test_nodes_that_are_to_be_skipped", "test_plan_of_nothing"}
+ABORTS = {"test_abort", "test_abort_between_nodes", "test_no_abort"}
+TWO_STREAMS = {"test_a_stream_waits_for_another_one", "test_copies_from_another_stream"}
+STREAMS = TWO_STREAMS | {
+    "test_the_host_waits_for_an_event",
+    "test_what_is_asked_of_a_stream_happens_in_order",
+}
+WRAPPING = {"test_product_in_wrapped_memory", "test_wrapped_memory"}
+VALUES = {
+    "test_clearing",
+    "test_copies",
+    "test_direct_copies",
+    "test_memory_is_used_again",
+    "test_more_than_a_buffer_holds",
+    "test_one_tensor_that_is_larger",
+    "test_parts_of_values",
+    "test_product_in_memory_of_the_device",
+    "test_too_much_memory",
+    "test_values_come_back",
+}
+ALLOCATIONS = VALUES | {"test_buffers", "test_memory_is_given_back"}
+
+# A device, its fault, a module, which of its tests are run (all without a word), and which see it.
+FAULTY = [
+    ("faulty", "", "async", "", set()),
+    ("faulty:remote", "", "buffers", "", set()),
+    ("faulty", "failed", "plans", "", PLANS),
+    ("faulty", "aborted in the end", "aborts", "", ABORTS),
+    ("faulty", "allocation failed in the end", "streams", "", COMPUTING),
+    ("faulty", "raise in the end", "streams", "", COMPUTING),
+    ("faulty:remote", "failed in the end", "async", "", STREAMS),
+    ("faulty:remote", "waits for no event", "async", "another", TWO_STREAMS),
+    ("faulty", "knows no flags", "streams", "", {"test_nodes_that_are_to_be_skipped"}),
+    ("faulty", "writes behind results", "kernels", "8x8x8", {"test_kernel"}),
+    ("faulty:remote", "writes behind results", "kernels", "8x8x8", {"test_kernel"}),
+    ("faulty", "plans cannot be updated", "plans", "", UPDATES),
+    ("faulty", "plans keep their memory", "plans", "", OTHER_MEMORY),
+    ("faulty:remote", "loses a node", "streams", "", {"test_order_of_nodes"}),
+    ("faulty:remote", "puts results before operands", "streams", "", {"test_order_of_nodes"}),
+    ("faulty", "cannot map memory", "buffers", "", WRAPPING),
+    ("faulty:remote", "only says that it copies", "buffers", "", {"test_direct_copies"}),
+    ("faulty:remote", "out of memory", "buffers", "", ALLOCATIONS),
+    ("faulty:remote", "takes no tensors", "buffers", "", VALUES),
+    ("faulty:remote", "cannot be written", "buffers", "", VALUES),
+    ("faulty:remote", "cannot be read", "buffers", "", VALUES),
+    ("faulty:remote", "forgets what is written", "buffers", "", VALUES - {"test_clearing"}),
+]
+
+# Tries all faults in one process, and prints which tests have seen each.
+TRY_FAULTS = """
+import json, sys
+import pytest
+from ggarray._runtime import plugins
+from ggarray_plugin_backends import faulty
+
+class Failures:
+    def __init__(self):
+        self.seen = set()
+
+    def pytest_runtest_logreport(self, report):
+        if report.failed:
+            self.seen.add(report.nodeid.split("::")[1].partition("[")[0])
+
+found = []
+for device, fault, module, word, _ in json.loads(sys.argv[1]):
+    faulty.fault = fault
+    failures = Failures()
+    options = ["-q", "--tb=no", "-p", "no:cacheprovider", "--device", device, "-k", word]
+    code = pytest.main([f"conformance/backend/test_{module}.py", *options], plugins=[failures])
+    assert code == (1 if failures.seen else 0), (device, fault, code)
+    plugins._streams.clear()
+    found.append(sorted(failures.seen))
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(plugins):
+    """Which tests have seen a fault, by device and fault."""
+    done = subprocess.run(
+        [sys.executable, "-c", TRY_FAULTS, json.dumps(FAULTY, default=list)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(plugins)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    return {row[:2]: set(names) for row, names in zip(FAULTY, found, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("device", "fault", "expected"),
+    [pytest.param(*row[:2], row[-1], id="-".join(row[:3])) for row in FAULTY],
+)
+def test_a_faulty_device(seen, device, fault, expected):
+    assert seen[device, fault] == expected
 
 
 def test_what_a_device_leaves_to_others_is_counted(plugins, monkeypatch):

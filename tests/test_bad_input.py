@@ -73,8 +73,24 @@ FOR_QUANTIZED = {
     "matmul",
     "matrix_power",
 }
-FOR_QUANTIZED |= {"matrix_power", "matrix_transpose", "moveaxis", "outer", "permute_dims"}
-FOR_QUANTIZED |= {"quantized_bytes", "reshape", "stack", "take", "tensordot", "unstack", "vecdot"}
+FOR_QUANTIZED |= {
+    "matrix_power",
+    "matrix_transpose",
+    "moveaxis",
+    "outer",
+    "permute_dims",
+    "reserve",
+}
+FOR_QUANTIZED |= {
+    "quantized_bytes",
+    "reserve",
+    "reshape",
+    "stack",
+    "take",
+    "tensordot",
+    "unstack",
+    "vecdot",
+}
 FOR_QUANTIZED |= {f"{name}_like" for name in ("empty", "full", "ones", "zeros")}
 PLAIN_ONLY = [name for name in FUNCTIONS if name.rpartition(".")[2] not in FOR_QUANTIZED]
 

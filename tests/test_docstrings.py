@@ -24,7 +24,8 @@ def _members(owner):
     """Name and give what the users of a class see of it, inherited from classes of ours too."""
     for kind in owner.__mro__:
         for name, member in vars(kind).items() if kind.__module__.startswith("ggarray") else ():
-            if not name.startswith("_") and (callable(member) or isinstance(member, property)):
+            shown = callable(member) or isinstance(member, (classmethod, property))
+            if shown and not name.startswith("_"):
                 yield f"{owner.__name__}.{name}", getattr(owner, name)
 
 
@@ -37,11 +38,13 @@ def _listed(module, prefix):
 
 
 def _of_backends():
-    """Name and give the public classes of the interface, and what is in them."""
-    for name, member in vars(interface).items():
-        if inspect.isclass(member) and member.__module__ == interface.__name__:
+    """Name and give the public classes and functions of the interface, and what is in them."""
+    for name in interface.__all__:
+        member = getattr(interface, name)
+        if inspect.isclass(member) or inspect.isfunction(member):
             yield f"interface.{name}", member
-            yield from _members(member)
+        if inspect.isclass(member):
+            yield from ((f"interface.{path}", each) for path, each in _members(member))
 
 
 PUBLIC = dict(

@@ -4,11 +4,14 @@ import threading
 
 import numpy as np
 import pytest
+from doubles import HELD, others
 from random_programs import MismatchError, Program
 
 import ggarray as xp
 from ggarray import _storage
+from ggarray._graph import execute, plan_cache, schedule, split
 from ggarray._graph.node import pending
+from ggarray._runtime import plugins
 from ggarray.interface import Status
 
 
@@ -32,10 +35,78 @@ def test_random_programs_with_small_limits(device):
             Program(seed, device).run(60)
 
 
-def test_random_programs_with_every_value_placed(device, monkeypatch):
-    monkeypatch.setattr("ggarray._graph.schedule._WORTH_PLACING", 1)
-    for seed in range(6000, 6050):
-        Program(seed, device).run(60)
+@pytest.fixture
+def planned(monkeypatch):
+    """Every evaluation has a plan, in which small values are placed, too."""
+    plan_cache.drop_all()
+    monkeypatch.setattr(execute, "_alone", lambda order, options: None)
+    for module in (schedule, split):
+        monkeypatch.setattr(module, "WORTH_PLACING", 1)
+    yield
+    plan_cache.drop_all()
+
+
+OTHERS = (*HELD, "planning", "ordering")
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize("fuse", [True, False])
+def test_random_programs_that_are_planned(device, fuse):
+    with xp.options(fuse=fuse):
+        for seed in range(6000, 6050):
+            Program(seed, device).run(60)
+        for seed in range(6050, 6080):
+            with np.errstate(all="ignore"):
+                Program(seed, device, np.float64).run(25)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_random_programs_on_other_devices(name):
+    others()
+    for seed in range(7000, 7100):
+        Program(seed, name).run(60)
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize("fuse", [True, False])
+@pytest.mark.parametrize("name", OTHERS)
+def test_random_programs_that_are_planned_on_other_devices(name, fuse):
+    others()
+    with xp.options(fuse=fuse):
+        for seed in range(7100, 7150):
+            Program(seed, name).run(60)
+        for seed in range(7150, 7160):
+            with np.errstate(all="ignore"):
+                Program(seed, name, np.float64).run(25)
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "counting"])
+def test_random_programs_with_handlers(name):
+    others()
+    backend = plugins.stream(plugins.backend_devices()[name])
+    for seed in range(7200, 7300):
+        Program(seed, name).run_interrupted(60, backend)
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize("name", OTHERS)
+def test_random_programs_that_are_planned_with_handlers(name):
+    others()
+    backend = plugins.stream(plugins.backend_devices()[name])
+    for seed in range(7300, 7400):
+        Program(seed, name).run_interrupted(60, backend)
+
+
+@pytest.mark.parametrize("name", ["late", "thread", "late host", "far"])
+def test_random_programs_on_other_devices_with_failures(name):
+    backend = others()[name].backend
+    rng = np.random.default_rng(6)
+    for seed in range(7400, 7450):
+        backend.outcomes[:] = [
+            Status.FAILED if rng.random() < 0.2 else Status.SUCCESS for _ in range(40)
+        ]
+        Program(seed, name).run_recording_only(40)
+        backend.outcomes.clear()
 
 
 def test_random_eager_programs(device):

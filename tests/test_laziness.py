@@ -103,6 +103,18 @@ def test_shared_product_is_computed_once(a, b, counting):
     assert counting.computed == [Op.MATMUL, Op.MATMUL]
 
 
+def test_equal_products_are_computed_once_and_are_two_arrays(a, b, counting):
+    first, second = a @ b, a @ b
+    xp.evaluate(first, second)
+    assert counting.computed == [Op.MATMUL]
+    first[0, 0] = 99
+    np.testing.assert_array_equal(np.asarray(second), A @ B)
+    with xp.options(fuse=False):
+        first, second = a @ b, a @ b
+        xp.evaluate(first, second)
+    assert counting.computed == [Op.MATMUL] * 3
+
+
 def test_unheld_product_is_kept_for_a_later_reader(a, b, counting):
     product = a @ b
     first, second = product @ b.T, product @ b.T
@@ -203,12 +215,13 @@ def test_lazy_option(a, b, counting):
     assert counting.computed == [Op.MATMUL]
 
 
-def test_too_many_pending_nodes_are_computed(a, b, counting):
+def test_too_many_pending_nodes_are_computed(a, counting):
     others = len(pending)  # that other tests have left
+    operands = [xp.asarray(B + at, device="counting") for at in range(11)]
     with xp.options(max_pending_nodes=others + 10):
-        products = [a @ b for _ in range(11)]
+        products = [a @ each for each in operands]
         assert len(counting.computed) >= 10
-    np.testing.assert_array_equal(np.asarray(products[-1]), A @ B)
+    np.testing.assert_array_equal(np.asarray(products[-1]), A @ (B + 10))
 
 
 def test_failure_leaves_everything_pending(failing):
@@ -242,18 +255,18 @@ def test_error_names_backend_and_shapes(failing):
 def test_loop_that_never_reads_is_bounded():
     peak = run_script(
         """
-        import resource
         import ggarray as xp
+        from scripts import peak_mebibytes
         u, v = xp.ones(1024, dtype=xp.float32), xp.ones(1024, dtype=xp.float32)
         a = xp.zeros((1024, 1024), dtype=xp.float32)
         with xp.options(max_pending_nodes=100):
             for step in range(20):
                 a = a + xp.linalg.outer(u, v)
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            before = peak_mebibytes()
             for step in range(400):
                 a = a + xp.linalg.outer(u, v)
             assert float(a[3, 4]) == 420
-        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+        print(peak_mebibytes() - before)
         """
     )
     assert int(peak) < 100  # MiB; 400 matrices are 1,600
@@ -262,15 +275,15 @@ def test_loop_that_never_reads_is_bounded():
 def test_operands_that_nobody_holds_are_bounded():
     peak = run_script(
         """
-        import resource
         import ggarray as xp
+        from scripts import peak_mebibytes
         products = []
         with xp.options(max_pending_bytes=64 << 20):
             for step in range(64):
                 x = xp.ones((4, 1 << 20))  # 32 MiB that only the pending node keeps
                 products.append(x @ xp.ones((1 << 20, 1)))
         assert all(float(p[0, 0]) == 1 << 20 for p in products)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        print(peak_mebibytes())
         """
     )
     assert int(peak) < 600  # MiB; all operands are 2,560
@@ -302,15 +315,15 @@ def test_long_chain_neither_recurses_nor_leaks(read):
 def test_large_memory_behind_small_views_is_bounded():
     peak = run_script(
         """
-        import resource
         import ggarray as xp
+        from scripts import peak_mebibytes
         products = []
         with xp.options(max_pending_bytes=64 << 20):
             for step in range(64):
                 x = xp.ones((1, 4 << 20))  # 32 MiB, of which the product reads two elements
                 products.append(x[:, :2] @ xp.ones((2, 1)))
         assert all(float(p[0, 0]) == 2 for p in products)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        print(peak_mebibytes())
         """
     )
     assert int(peak) < 600  # MiB; all operands are 2,048

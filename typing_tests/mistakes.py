@@ -4,11 +4,16 @@
 
 import ggarray as xp
 from ggarray import Array, linalg
-from ggarray.interface import Backend, Op
+from ggarray.interface import HOST, Backend, BufferType, Events, Op, Tensor, Usage, alloc_tensors
 
 
 class Nothing(Backend):
     name = "computes nothing"
+
+
+class Never(Events):
+    def event_new(self) -> int:
+        return 0
 
 
 def names(x: Array) -> None:
@@ -17,6 +22,15 @@ def names(x: Array) -> None:
     _ = linalg.svd(x).V  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
     _ = x.dtype.itemsizes  # type: ignore[union-attr]  # pyright: ignore[reportAttributeAccessIssue]
     _ = Op.DIVIDE  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+    _ = Usage.MODEL  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def memory(x: Tensor) -> None:
+    HOST.alloc("64")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    alloc_tensors(x, HOST, 1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    BufferType("far")  # type: ignore[abstract]  # pyright: ignore[reportAbstractUsage]
+    Never()  # type: ignore[abstract]  # pyright: ignore[reportAbstractUsage]
+    x.offset = 64  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def operands(x: Array) -> None:

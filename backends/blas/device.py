@@ -16,7 +16,7 @@ from ggarray.backends.blas._shim import ffi, lib
 from ggarray.backends.blas.vendors import NO_BATCH, TYPES, Vendor, find_numpy_openblas
 from ggarray.backends.cpu import kernels
 from ggarray.backends.cpu.device import host_memory, set_n_threads
-from ggarray.interface import Backend, BackendDevice, DeviceType, Kernel, Op, Registry, Status
+from ggarray.interface import Backend, BackendDevice, DeviceType, Flag, Kernel, Op, Registry, Status
 
 _Array = np.ndarray[Any, Any]
 
@@ -38,8 +38,12 @@ _shim_matmul = lib.shim_matmul
 _from_buffer = ffi.from_buffer
 _COPY_A, _COPY_B = lib.SHIM_COPY_A, lib.SHIM_COPY_B
 _COPIES = _COPY_A | _COPY_B
+_EMPTY = lib.SHIM_EMPTY
 _SUCCESS, _FAILED = Status.SUCCESS, Status.FAILED
 _MATMUL = Op.MATMUL
+_COMPUTE = Flag.COMPUTE
+_and = int.__and__  # Flag's own is slow
+_NULL = ffi.NULL
 
 _INT32_MAX = 2**31 - 1
 
@@ -56,60 +60,94 @@ class BlasBackend(Backend):
         """Compute the nodes in order; stops at the first that fails."""
         try:
             for kernel in graph:
+                if kernel.flags is not _COMPUTE and not _and(kernel.flags, _COMPUTE):
+                    continue
                 if kernel.op is not _MATMUL:
                     return _FAILED
                 a, b = kernel.operands
                 if type(a) is Blocks or type(b) is Blocks:
-                    status = self._by_panels(a, b, kernel.out)
-                else:
+                    status = self._by_panels(a, b, kernel)
+                elif kernel.bias is None and kernel.alpha == 1:
                     status = self._multiply(a, b, kernel.out)
+                else:
+                    status = self._add(a, b, kernel.out, kernel.alpha, kernel.beta, kernel.bias)
                 if status:
                     return Status(status)
         except MemoryError:
             return Status.ALLOC_FAILED
         return _SUCCESS
 
-    def _multiply(self, a: _Array, b: _Array, out: _Array) -> int:
-        if not out.size or not a.size:
-            out.fill(0)
-            return _SUCCESS
-        status = self._call(a, b, out)
-        if status & _COPIES:
-            a = np.array(a, order="C") if status & _COPY_A else a
-            b = np.array(b, order="C") if status & _COPY_B else b
-            status = self._call(a, b, out)
-        return status
+    def _add(
+        self, a: _Array, b: _Array, out: _Array, alpha: complex, beta: int, bias: _Array | None
+    ) -> int:
+        """Compute ``alpha * (a @ b) + beta * bias``."""
+        if out.dtype.char not in TYPES or not a.dtype == b.dtype == out.dtype:
+            return _FAILED
+        if alpha != 1 and 1 in out.shape[-2:]:
+            # Libraries scale a vector before they multiply it, and then it may underflow.
+            return self._multiply(a, b, out) or _finish(out, alpha, beta, bias)
+        if bias is not None and beta > 0:
+            np.copyto(out, bias)
+        elif bias is not None:  # negative of NumPy 2.4 is wrong for some strides
+            np.subtract(-0.0, bias, out=out)
+        epilogue = ffi.new("shim_epilogue *", ((alpha.real, alpha.imag), bias is not None))
+        return self._multiply(a, b, out, epilogue)
 
-    def _call(self, a: _Array, b: _Array, out: _Array) -> int:
+    def _multiply(self, a: _Array, b: _Array, out: _Array, epilogue: Any = _NULL) -> int:
+        """Compute ``alpha * (a @ b)``, and add what `out` holds if the epilogue says so."""
         dtype = out.dtype
         type_ = TYPES.get(dtype.char)
         if type_ is None:
             return _FAILED
+        if (a.dtype is not dtype or b.dtype is not dtype) and not a.dtype == b.dtype == dtype:
+            return _FAILED
         size = dtype.itemsize
-        shape, a_strides, b_strides = out.shape, a.strides, b.strides
-        dims, batch = (0, NO_BATCH) if len(shape) == 2 else _batch(a, b, out)
+        a_strides, b_strides = a.strides, b.strides
+        if len(out.shape) == 2:
+            m, n = out.shape
+            dims, batch = 0, NO_BATCH
+        else:
+            m, n = out.shape[-2:]
+            dims, batch = _batch(a, b, out)
+            a_strides, b_strides = a_strides[-2:], b_strides[-2:]
+        a_row, a_col = a_strides
+        b_row, b_col = b_strides
         status: int = _shim_matmul(
             self._handle,
             self.n_threads,
             type_,
-            _address(a, a_strides[-1] == size),
-            _address(b, b_strides[-1] == size),
+            _address(a, a_col == size),
+            _address(b, b_col == size),
             _address(out, True),
-            shape[-2],
-            shape[-1],
+            m,
+            n,
             a.shape[-1],
-            a_strides[-2],
-            a_strides[-1],
-            b_strides[-2],
-            b_strides[-1],
+            a_row,
+            a_col,
+            b_row,
+            b_col,
             out.strides[-2],
             dims,
             batch,
+            epilogue,
         )
+        return self._without(status, a, b, out, epilogue) if status else _SUCCESS
+
+    def _without(self, status: int, a: _Array, b: _Array, out: _Array, epilogue: Any) -> int:
+        """Compute what the library has not computed, for the reason that the status tells."""
+        if status == _EMPTY:
+            if not epilogue or not epilogue.add:
+                out.fill(0)
+            return _SUCCESS
+        if status & _COPIES:
+            a = np.array(a, order="C") if status & _COPY_A else a
+            b = np.array(b, order="C") if status & _COPY_B else b
+            return self._multiply(a, b, out, epilogue)
         return status
 
-    def _by_panels(self, a: Any, b: Any, out: _Array) -> int:
-        """Multiply where one of a and b is quantized, a panel of its rows or columns at a time."""
+    def _by_panels(self, a: Any, b: Any, kernel: Kernel) -> int:
+        """Compute where one of a and b is quantized, a panel of its rows or columns at a time."""
+        out, bias = kernel.out, kernel.bias
         on_left = type(a) is Blocks
         length = out.shape[-2 if on_left else -1]
         weights = a if on_left else b
@@ -122,7 +160,8 @@ class BlasBackend(Backend):
             panel = self._work_memory(blocks)
             left, right = (panel, b) if on_left else (a, panel)
             status = kernels.to_float(blocks, panel, self.n_threads)
-            status = status or self._multiply(left, right, out[key])
+            added = bias if bias is None or bias.shape[-2 if on_left else -1] == 1 else bias[key]
+            status = status or self._add(left, right, out[key], kernel.alpha, kernel.beta, added)
             if status:
                 return status
         return _SUCCESS
@@ -157,6 +196,15 @@ def _batch_strides(x: _Array, dims: int) -> list[int]:
     return [0] * (dims + 2 - x.ndim) + [0 if length == 1 else stride for length, stride in own]
 
 
+def _finish(out: _Array, alpha: complex, beta: int, bias: _Array | None) -> int:
+    """Compute ``alpha * out + beta * bias`` in place."""
+    with np.errstate(all="ignore"):  # infinities are values like others
+        np.multiply(out, alpha, out=out)
+        if bias is not None:
+            (np.add if beta > 0 else np.subtract)(out, bias, out=out)
+    return _SUCCESS
+
+
 class BlasDevice(BackendDevice):
     """A vendor's library on the processor.
 
@@ -185,6 +233,7 @@ class BlasDevice(BackendDevice):
             return False
         a, b = node.operands
         out = node.out
+        dtype = out.dtype
         work = out.size * a.shape[-1]
         if type(a.dtype) is QuantizedDType:
             worth = out.shape[-1] >= _LEAST_BATCH and work >= _LEAST_WORK_QUANTIZED
@@ -193,9 +242,11 @@ class BlasDevice(BackendDevice):
             worth = out.shape[-2] >= _LEAST_BATCH and work >= _LEAST_WORK_QUANTIZED
             plain = (a, out)
         else:
-            worth = work >= _LEAST_WORK.get(out.dtype.char, math.inf)
+            worth = work >= _LEAST_WORK.get(dtype.char, math.inf)
             plain = (a, b, out)
-        return worth and (self._vendor.ilp64 or _fits_32_bits(*plain))
+        if not worth or plain[0].dtype != dtype or plain[1].dtype != dtype:
+            return False
+        return self._vendor.ilp64 or _fits_32_bits(*plain)
 
     def init_backend(self, params: str = "") -> BlasBackend:
         """Return a stream; there are no parameters."""

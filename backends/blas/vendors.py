@@ -190,7 +190,8 @@ def check_nan(handle: Any) -> None:
 def _multiply(handle: Any, number: int, a: Any, b: Any, out: Any) -> None:
     pointers = (ffi.from_buffer(x) for x in (a, b, out))
     strides = (*a.strides, *b.strides, out.strides[0])
-    lib.shim_matmul(handle, 1, number, *pointers, *out.shape, a.shape[1], *strides, 0, NO_BATCH)
+    sizes = (*out.shape, a.shape[1])
+    lib.shim_matmul(handle, 1, number, *pointers, *sizes, *strides, 0, NO_BATCH, ffi.NULL)
 
 
 @cache

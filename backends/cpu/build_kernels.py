@@ -17,18 +17,18 @@ PORTABLE = (
     "gemm",
     "gemv",
     "gemv_complex",
+    "graph",
     "kernels_generic",
     "matmul",
     "out_prod",
     "pool",
     "strided",
     "traits",
+    "waiting",
     "workspace",
 )
 ONLY_X86_64 = ("kernels_avx2", "kernels_avx512")
-
-
-POOL_EXPORTS = "void gg_set_abort(int on);"
+HEADERS = ("gg.h", "workspace.h")
 
 
 def version() -> str:
@@ -41,17 +41,17 @@ def version() -> str:
 
 
 def declarations() -> str:
-    """Return gg.h as cffi reads it: without comments and preprocessor lines."""
-    text = (ROOT / SRC / "gg.h").read_text(encoding="utf-8")
+    """Return the headers as cffi reads them: without comments and preprocessor lines."""
+    text = "".join((ROOT / SRC / name).read_text(encoding="utf-8") for name in HEADERS)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    return re.sub(r"^#.*$", "", text, flags=re.MULTILINE) + POOL_EXPORTS
+    return re.sub(r"^#.*$", "", text, flags=re.MULTILINE)
 
 
 ffibuilder = FFI()
 ffibuilder.cdef(declarations())
 ffibuilder.set_source(
     "ggarray.backends.cpu._kernels",
-    '#include "gg.h"\n#include "pool.h"\n',
+    "".join(f'#include "{name}"\n' for name in HEADERS),
     sources=[f"{SRC}/{name}.c" for name in PORTABLE + (ONLY_X86_64 if X86_64 else ())],
     depends=[f"{SRC}/{path.name}" for path in sorted((ROOT / SRC).glob("*.h"))],
     include_dirs=[SRC],

@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("conformance.backend.computing")
+pytest.register_assert_rewrite("conformance.backend.computing", "conformance.backend.graphs")

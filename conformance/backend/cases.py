@@ -1,10 +1,8 @@
 """The kernels that a backend is tried with: each operation, dtype, size and layout of operands.
 
-A case makes its operands from a seed. Memory round operands is NaN in floats, -1 in integers: what
-reads beyond an operand is seen in the result.
+A case makes its operands from a seed.
 """
 
-import math
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -12,12 +10,21 @@ from typing import Any, NamedTuple
 import gguf
 import numpy as np
 
+from conformance.backend.epilogues import (
+    NOTHING,
+    Epilogue,
+    added,
+    epilogues,
+    epilogues_of_batches,
+    epilogues_of_layouts,
+)
+from conformance.backend.layouts import BATCHES, COLUMNS, MATRICES
 from conformance.standard.references import EXTENDED, kind_of, numbers
 from ggarray._quantized.blocks import Blocks
 from ggarray._quantized.reference import FROM_FLOAT
 from ggarray._quantized.traits import BY_NAME
 from ggarray.backends.cpu import kernels
-from ggarray.interface import Op
+from ggarray.interface import Kernel, Op
 
 PLAIN = tuple(dtype for dtype in EXTENDED if kernels.supported(dtype))
 QUANTIZED = tuple(BY_NAME.values())
@@ -35,12 +42,34 @@ class Case(NamedTuple):
     name : str
     operands : callable
         Makes them from a seed.
+    epilogue : Epilogue
     """
 
     op: Op
     dtype: Any
     name: str
     operands: Callable[[int], tuple[Any, ...]]
+    epilogue: Epilogue = NOTHING
+
+    @property
+    def plain_dtype(self):
+        """The dtype of operands that are not quantized."""
+        return FLOAT32 if self.dtype in QUANTIZED else self.dtype
+
+    @property
+    def is_plain(self):
+        """True for an operation and nothing else."""
+        return self.epilogue is NOTHING
+
+    def bias(self, shape, seed):
+        """Make what is added to a result of a shape; None if nothing is."""
+        make = self.epilogue.bias
+        return None if make is None else make(self.plain_dtype, shape, seed + 2)
+
+    def kernel(self, operands, bias, out):
+        """Return the kernel."""
+        alpha, beta = self.epilogue[:2]
+        return Kernel(self.op, operands, out, alpha, beta, bias)
 
     def __str__(self):
         return f"{self.op.value}-{self.dtype}-{self.name}"
@@ -62,75 +91,7 @@ def _decode(rows, dtype):
     return gguf.dequantize(rows, gguf.GGMLQuantizationType(dtype.type_id))
 
 
-# -- layouts --------------------------------------------------------------------------------------
-
-
-def poison(shape, dtype):
-    """Return an array of a value that spoils a product."""
-    return np.full(math.prod(shape) * dtype.itemsize, 0xFF, np.uint8).view(dtype).reshape(shape)
-
-
-def _columns(x):
-    return np.ascontiguousarray(x.mT).mT
-
-
-def _panel(x):
-    *batch, rows, columns = x.shape
-    panel = poison((*batch, rows + 3, columns + 5), x.dtype)[..., 1:-2, 2:-3]
-    panel[...] = x
-    return panel
-
-
-def _every_second(x):
-    *batch, rows, columns = x.shape
-    spread = poison((*batch, 2 * rows, 2 * columns), x.dtype)[..., ::2, ::2]
-    spread[...] = x
-    return spread
-
-
-def _reversed(*axes):
-    return lambda x: np.flip(np.ascontiguousarray(np.flip(x, axes)), axes)
-
-
-def _unaligned(x):
-    shifted = np.ndarray(x.shape, x.dtype, np.empty(x.nbytes + 1, np.uint8), 1)
-    shifted[...] = x
-    return shifted
-
-
-MATRICES = {
-    "rows": np.ascontiguousarray,
-    "columns": _columns,
-    "panel": _panel,
-    "panel of columns": lambda x: _panel(x.mT).mT,
-    "every second": _every_second,
-    "rows reversed": _reversed(-2),
-    "columns reversed": _reversed(-1),
-    "unaligned": _unaligned,
-    "one row": lambda x: np.broadcast_to(x[..., :1, :], x.shape),
-    "one column": lambda x: np.broadcast_to(x[..., :1], x.shape),
-}
-"""How a matrix may lie in memory; the last two repeat one row or column, with strides of 0."""
-
-BATCHES = {
-    "batch last": lambda x: np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 0, -1)), -1, 0),
-    "batch between": lambda x: np.ascontiguousarray(x.swapaxes(0, 1)).swapaxes(0, 1),
-    "batch reversed": _reversed(0),
-    "every second of a batch": lambda x: np.repeat(x, 2, 0)[::2],
-    "one matrix": lambda x: np.broadcast_to(x[:1], x.shape),
-    "panels": _panel,
-}
-"""How a stack of matrices may."""
-
-COLUMNS = {
-    "contiguous": np.ascontiguousarray,
-    "of a matrix": lambda x: _panel(np.repeat(x, 2, -1))[:, :1],
-    "reversed": _reversed(0),
-    "every second": _every_second,
-    "unaligned": _unaligned,
-    "one element": lambda x: np.broadcast_to(x[:1], x.shape),
-}
-"""How the operand of an outer product may."""
+# -- quantized rows -------------------------------------------------------------------------------
 
 
 def _odd_blocks(x):
@@ -355,6 +316,41 @@ def _special_row(x):
     return x
 
 
+# -- products that are scaled, added to and converted ---------------------------------------------
+
+# Rows, columns and inner lengths.
+WITH_EPILOGUES = [(9, 14, 12), (1, 40, 30), (40, 1, 30), (66, 140, 70), (6, 5, 0)]
+
+
+def _matrix_epilogue_cases(dtype):
+    for at, (m, n, k) in enumerate(WITH_EPILOGUES):
+        shapes = (m, k), (k, n)
+        for name, epilogue in epilogues(dtype):
+            yield f"{m}x{n}x{k} {name}", shapes, epilogue
+        if at == 0:
+            for name, epilogue in epilogues_of_layouts(dtype):
+                yield f"{m}x{n}x{k} {name}", shapes, epilogue
+    for m, n, k in STACKED[:3]:
+        for name, epilogue in epilogues_of_batches():
+            yield f"{m}x{n}x{k} of (3,) by () {name}", ((3, m, k), (k, n)), epilogue
+
+
+def _outer_epilogue_cases(dtype):
+    for name, epilogue in (*epilogues(dtype), *epilogues_of_layouts(dtype)):
+        yield f"9x14 {name}", ((9, 1), (14, 1)), epilogue
+
+
+def _quantized_epilogue_cases(dtype):
+    """Name and make products whose right operand is quantized."""
+    k = 2 * dtype.block_size
+    for m in (1, 5, 33):
+        make = partial(_by_blocks, dtype, (m, k), np.asarray, (9, k), BLOCKS["whole"], True)
+        for name in ("a matrix", "a row", "a column"):
+            title = f"{m}x9x{k} along k times 0.3 minus {name}"
+            yield title, make, added(-1, name, alpha=0.3)
+        yield f"{m}x9x{k} along k as float16", make, Epilogue(dtype=np.dtype(np.float16))
+
+
 # -- decoding and encoding ------------------------------------------------------------------------
 
 
@@ -384,10 +380,18 @@ def _all():
         for op, cases in ((Op.MATMUL, _matrix_cases), (Op.OUT_PROD, _outer_cases)):
             for name, shapes, layouts in cases(dtype):
                 yield Case(op, dtype, name, partial(_pair, dtype, shapes, layouts))
+        with_epilogues = (Op.MATMUL, _matrix_epilogue_cases), (Op.OUT_PROD, _outer_epilogue_cases)
+        for op, cases in with_epilogues:
+            for name, shapes, epilogue in cases(dtype):
+                make = partial(_pair, dtype, shapes, (np.asarray, np.asarray))
+                yield Case(op, dtype, name, make, epilogue)
     for dtype in QUANTIZED:
         for name, make in _quantized_cases(dtype):
             yield Case(Op.MATMUL, dtype, f"{name} right", make)
             yield Case(Op.MATMUL, dtype, f"{name} left", partial(_mirrored, make))
+        for name, make, epilogue in _quantized_epilogue_cases(dtype):
+            yield Case(Op.MATMUL, dtype, f"{name} right", make, epilogue)
+            yield Case(Op.MATMUL, dtype, f"{name} left", partial(_mirrored, make), epilogue)
         for cases in (_decoding_cases, _encoding_cases):
             for name, make in cases(dtype):
                 yield Case(Op.COPY, dtype, name, make)

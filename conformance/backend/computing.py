@@ -5,7 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from conformance.backend.cases import FLOAT32, QUANTIZED, decoded, poison
+from conformance.backend.cases import FLOAT32, QUANTIZED, decoded
+from conformance.backend.layouts import poison
+from conformance.backend.placing import memory_of, placing
 from conformance.standard.references import HALVES, eps_of, kind_of, wide
 from ggarray._quantized.blocks import Blocks
 from ggarray._quantized.reference import FROM_FLOAT
@@ -61,6 +63,13 @@ class Result:
             strides.insert(0, strides[0] * inner)
         return np.ndarray(self._shape, self._dtype, memory, _MARGIN, strides)
 
+    def put(self, place):
+        """Have the place, and a margin round it, placed where a device has its values."""
+        tensor = Tensor.like(self.out)
+        *outer, length = tensor.shape
+        whole = tensor._replace(shape=(*outer, length + self._padding)).contiguous()
+        place.watch(self._memory, _MARGIN, whole)
+
     def check_surroundings(self):
         """Raise AssertionError if anything but the place has been written to."""
         expected = self._marked()
@@ -85,7 +94,7 @@ def _shape_of(case, operands):
         blocks = length // case.dtype.block_size
         return (*outer, blocks, case.dtype.block_bytes), np.dtype(np.uint8)
     a, b = operands
-    dtype = FLOAT32 if case.dtype in QUANTIZED else case.dtype
+    dtype = case.epilogue.dtype or case.plain_dtype
     if case.op is Op.OUT_PROD:
         return (a.shape[0], b.shape[0]), dtype
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -101,33 +110,35 @@ def supported(device, kernel):
     """Ask a device whether it computes a kernel; the answer must not depend on values."""
     answer = device.supports_op(kernel)
     assert answer in (True, False)
-    pending = tuple(_without_value(operand) for operand in kernel.operands)
-    for operands in ((*pending[:1], *kernel.operands[1:]), pending):
-        asked = Kernel(kernel.op, operands, _without_value(kernel.out))
+    first, *others = kernel.operands
+    pending = Tensor.like(first), *map(Tensor.like, others)
+    bias = None if kernel.bias is None else Tensor.like(kernel.bias)
+    for operands in ((pending[0], *others), pending):
+        out = Tensor.like(kernel.out)
+        asked = Kernel(kernel.op, operands, out, kernel.alpha, kernel.beta, bias, kernel.flags)
         assert device.supports_op(asked) == answer, "another answer while values are pending"
     return bool(answer)
 
 
-def _without_value(x):
-    return x if isinstance(x, Blocks) else Tensor(x.shape, x.dtype, x.strides)
+def finished(stream, graph):
+    """Have a graph computed; return the status once all is done."""
+    status = stream.graph_compute(graph)
+    ended = stream.synchronize()
+    return status or ended
 
 
-def compute(stream, kernel, n_threads=1):
-    """Compute one kernel; return the status. The operands must stay as they are."""
-    before = [_memory_of(operand).tobytes() for operand in kernel.operands]
+def compute(device, stream, kernel, result, n_threads=1):
+    """Compute one kernel; return the status. What it reads must stay as it is."""
+    read = [*kernel.operands, *([] if kernel.bias is None else [kernel.bias])]
+    before = [memory_of(value).tobytes() for value in read]
     stream.n_threads = n_threads
-    status = stream.graph_compute((kernel,))
-    for operand, memory in zip(kernel.operands, before, strict=True):
-        assert _memory_of(operand).tobytes() == memory, "an operand was written to"
+    with placing(device) as place:
+        result.put(place)
+        status = finished(stream, (place.kernel(kernel),))
+        place.fetch()
+    for value, memory in zip(read, before, strict=True):
+        assert memory_of(value).tobytes() == memory, "an operand was written to"
     return status
-
-
-def _memory_of(operand):
-    """Return all of the memory that an operand is in."""
-    memory = operand.data if isinstance(operand, Blocks) else operand
-    while isinstance(memory.base, np.ndarray):
-        memory = memory.base
-    return memory
 
 
 def check_case(device, stream_of, case, seed, tally, nmse=0.0):
@@ -148,21 +159,22 @@ def check_case(device, stream_of, case, seed, tally, nmse=0.0):
         What floats may be off by, if it is more than rounding in their dtype leaves.
     """
     operands = case.operands(seed)
-    check_values = None
+    bias, check_values = None, None
     taken = 0
     for padding in (0,) if encodes(case, operands) else PADDINGS:
         result = Result(case, operands, padding)
-        takes = supported(device, Kernel(case.op, operands, result.out))
+        bias = case.bias(result.out.shape, seed) if bias is None else bias
+        takes = supported(device, case.kernel(operands, bias, result.out))
         tally(takes)
         taken += takes
         for n_threads in THREADS if takes or is_in_tree(device) else ():
             result = Result(case, operands, padding)
-            kernel = Kernel(case.op, operands, result.out)
-            status = compute(stream_of(device), kernel, n_threads)
+            kernel = case.kernel(operands, bias, result.out)
+            status = compute(device, stream_of(device), kernel, result, n_threads)
             result.check_surroundings()
             if takes or status == Status.SUCCESS:
                 assert status == Status.SUCCESS, f"returned {status!r}"
-                check_values = check_values or judge(case, operands, nmse)
+                check_values = check_values or judge(case, operands, bias, nmse)
                 check_values(result.out)
             else:
                 assert status == Status.FAILED, f"returned {status!r}"
@@ -174,28 +186,40 @@ def check_case(device, stream_of, case, seed, tally, nmse=0.0):
 
 
 @np.errstate(all="ignore")
-def judge(case, operands, nmse=0.0):
+def judge(case, operands, bias=None, nmse=0.0):
     """Return what raises AssertionError of a result that is not what the operation gives.
 
     Integers have to be equal modulo two to the power of their bits; outer products of real numbers
     are rounded once. The square of another error is measured by what that of the result would be
     if the terms of the sum were independent, ``a**2 @ b**2``: small sums of large terms count as
-    these.
+    these. Scaling, a bias and another dtype may be rounded each.
     """
     if case.op is Op.COPY:
         return _judge_of_copy(case, *operands)
     a, b = map(decoded, operands)
-    dtype = a.dtype
+    dtype, (alpha, beta, _, out_dtype) = a.dtype, case.epilogue
     if kind_of(dtype) in "iu":
-        product = _product(case.op, a.astype(np.uint64), b.astype(np.uint64)).astype(dtype)
-        return partial(np.testing.assert_array_equal, product)
-    if case.op is Op.OUT_PROD and kind_of(dtype) == "f" and not nmse:
+        value = _product(case.op, a.astype(np.uint64), b.astype(np.uint64))
+        value = value * np.uint64(alpha % 2**64)
+        if bias is not None:
+            value = value + np.uint64(beta % 2**64) * bias.astype(np.uint64)
+        return partial(np.testing.assert_array_equal, value.astype(dtype))
+    if case.op is Op.OUT_PROD and kind_of(dtype) == "f" and case.is_plain and not nmse:
         return partial(_check_same_bits, a * b.T)
     k = a.shape[-1] if case.op is Op.MATMUL else 1
     limit = _QUANTIZED_LIMIT if case.dtype in QUANTIZED else _limit(dtype, k)
     a, b = wide(a), wide(b)
+    value = _product(case.op, a, b)
     sizes = _product(case.op, np.abs(a) ** 2, np.abs(b) ** 2)
-    return partial(_check_near, _product(case.op, a, b), sizes, max(limit, nmse))
+    if alpha != 1:
+        value, sizes = alpha * value, abs(alpha) ** 2 * sizes
+        limit += _limit(dtype, 0)
+    if bias is not None:
+        value, sizes = value + beta * wide(bias), sizes + np.abs(wide(bias)) ** 2
+        limit += _limit(dtype, 0)
+    if out_dtype is not None:
+        limit += _limit(out_dtype, 0)
+    return partial(_check_near, value, sizes, max(limit, nmse))
 
 
 def _product(op, a, b):

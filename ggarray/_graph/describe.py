@@ -4,23 +4,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from ggarray._graph.execute import evaluation, value_of
-from ggarray._graph.node import Node, address, contiguous_strides, is_contiguous
-from ggarray._graph.schedule import (
-    Step,
-    expected_kernel,
-    is_pending,
-    pending_order,
-    schedule,
-)
+from ggarray._graph.assign import Choice, choose
+from ggarray._graph.execute import evaluation, plan_of
+from ggarray._graph.ir import capture, value_of
+from ggarray._graph.lower import lower
+from ggarray._graph.node import Node, address, is_contiguous
+from ggarray._graph.order import is_pending, pending_order
 from ggarray._graph.show import Graph, GraphLeaf, GraphNode
 from ggarray._graph.source import location
+from ggarray._graph.split import ON_HOST
 from ggarray._quantized.blocks import Blocks
-from ggarray._runtime.plugins import candidates
 from ggarray._runtime.profile import multiply_adds
-from ggarray.interface import BackendDevice, Kernel, Op, Tensor
+from ggarray.interface import PRODUCTS, Op
 
 
 def describe(targets: Sequence[Node]) -> Graph:
@@ -29,10 +24,21 @@ def describe(targets: Sequence[Node]) -> Graph:
     An evaluation in another thread is waited for: its nodes are not pending after it.
     """
     with evaluation:
-        steps = schedule(pending_order(targets)).steps
-        places = {step.node: at for at, step in enumerate(steps)}
+        order = pending_order(targets)
+        if not order:
+            return Graph(())
+        choices = _choices(order)
+        places = {node: at for at, node in enumerate(order)}
         leaves = _Leaves()
-        return Graph(tuple(_described(step, places, leaves) for step in steps))
+        nodes = (_described(node, choices.get(at), places, leaves) for at, node in enumerate(order))
+        return Graph(tuple(nodes), str(plan_of(order)))
+
+
+def _choices(order: Sequence[Node]) -> dict[int, Choice]:
+    """Return who would compute each product as it was recorded."""
+    graph = lower(capture(order).graph())
+    products = (vertex for vertex in graph.vertices if vertex.op in PRODUCTS)
+    return {vertex.origin: choose(graph, vertex) for vertex in products}
 
 
 class _Leaves:
@@ -51,8 +57,9 @@ class _Leaves:
         return self._known[key]
 
 
-def _described(step: Step, places: dict[Node, int], leaves: _Leaves) -> GraphNode:
-    node, device = step.node, step.device
+def _described(
+    node: Node, choice: Choice | None, places: dict[Node, int], leaves: _Leaves
+) -> GraphNode:
     operands = tuple(
         places[each] if is_pending(each) else leaves.of(each) for each in node.operands
     )
@@ -69,8 +76,8 @@ def _described(step: Step, places: dict[Node, int], leaves: _Leaves) -> GraphNod
         held=node.held or node.writes is not None,
         nbytes=0 if node.op is Op.VIEW else node.nbytes,
         multiply_adds=multiply_adds(node, node.operands),
-        backend="host" if device is None else device.name,
-        reason=_ON_HOST[node.op] if device is None else _reason(node, device),
+        backend="host" if choice is None else choice.device.name,
+        reason=ON_HOST[node.op] if choice is None else choice.reason,
         source=None if node.source is None else location(node.source),
     )
 
@@ -101,48 +108,3 @@ _EXPRESSIONS: dict[Op, Callable[..., str]] = {
     Op.ADD: lambda node, a, b: f"{a} {'-' if node.params else '+'} {b}",
     Op.SCALE: lambda node, a: f"-{a}" if node.params is None else f"{a} * {node.params}",
 }
-
-_ON_HOST = {
-    Op.VIEW: "a view: no element moves",
-    Op.COPY: "a conversion: NumPy computes it",
-    Op.ADD: "a sum: NumPy computes it",
-    Op.SCALE: "a scaling: NumPy computes it",
-}
-
-
-def _reason(node: Node, device: BackendDevice) -> str:
-    """Return why a product goes to this backend."""
-    preferred, _ = candidates(node.device)
-    if not preferred:
-        return f"it computes all products of device {node.device}"
-    what = f"{node.op.value} of {' and '.join(dict.fromkeys(map(str, _dtypes(node))))}"
-    if device in preferred:
-        return f"device {node.device} takes this {what}"
-    return "; ".join(
-        f"{each.name} takes {what}, but does these shapes worse or not at all"
-        if each.supports_op(_large(node))
-        else f"{each.name} takes no {what}"
-        for each in preferred
-    )
-
-
-def _dtypes(node: Node) -> list[Any]:
-    """Return the dtypes of a product's operands as a backend sees them."""
-    return [operand.dtype for operand in expected_kernel(node).operands]
-
-
-_LARGE = 4096  # rows and columns of a product that is worth any backend's while
-
-
-def _large(node: Node) -> Kernel:
-    """Return a large product of the same kind, to ask a backend about."""
-    inner = _LARGE if node.op is Op.MATMUL else 1
-    shapes = (_LARGE, inner), (inner, _LARGE) if node.op is Op.MATMUL else (_LARGE, 1)
-    operands = tuple(map(_row_major, shapes, _dtypes(node)))
-    return Kernel(node.op, operands, _row_major((_LARGE, _LARGE), node.dtype))
-
-
-def _row_major(shape: tuple[int, ...], dtype: Any) -> Tensor:
-    # strides count elements of a quantized dtype, which have no bytes of their own
-    itemsize = dtype.itemsize if isinstance(dtype, np.dtype) else 1
-    return Tensor(shape, dtype, contiguous_strides(shape, itemsize))

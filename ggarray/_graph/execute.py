@@ -6,34 +6,32 @@ are pending as before, and evaluating them again gives the result.
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 
-from ggarray._graph import products
-from ggarray._graph.node import Destination, Node, address, part, pending
-from ggarray._graph.schedule import (
-    ALIGNMENT,
-    Block,
-    Plan,
-    choose,
-    choose_for,
-    is_chain,
-    is_pending,
-    pending_order,
-    schedule,
-)
+from ggarray._graph import host, memory, products
+from ggarray._graph.assign import choose_for, is_direct, takes
+from ggarray._graph.ir import Captured, Vertex, capture, value_of
+from ggarray._graph.lower import lower
+from ggarray._graph.node import Node, pending
+from ggarray._graph.optimize import optimize
+from ggarray._graph.order import is_chain, pending_order
+from ggarray._graph.plan import Plan
+from ggarray._graph.plan_cache import Kept, kept_plan
+from ggarray._graph.run import run
+from ggarray._graph.schedule import schedule
 from ggarray._graph.source import location
 from ggarray._quantized.blocks import Blocks
 from ggarray._quantized.traits import QuantizedDType
-from ggarray._runtime.options import settings
-from ggarray._runtime.plugins import candidates
+from ggarray._runtime import plugins
+from ggarray._runtime.options import Settings, settings
 from ggarray._runtime.profile import profiles, record
 from ggarray._runtime.threads import get_num_threads
 from ggarray._storage import Plain, adopt
-from ggarray.interface import PRODUCTS, BackendDevice, BackendError, Kernel, Op, Value
+from ggarray.interface import HOST, PRODUCTS, BackendError, Kernel, Op, Value
 
 # One evaluation at a time: who needs a node that another thread computes waits for it here, and
 # two thread pools are never busy at once.
@@ -45,6 +43,9 @@ if hasattr(os, "register_at_fork"):  # a child must not inherit the lock of a th
         after_in_child=evaluation.release,
     )
 
+# Where the last value of a chain is larger, rewriting it saves more than a plan costs.
+_WORTH_REWRITING = 1 << 16
+
 
 def evaluate(targets: Sequence[Node]) -> None:
     """Compute the nodes that are still pending, together, and what they need."""
@@ -54,24 +55,23 @@ def evaluate(targets: Sequence[Node]) -> None:
         for node in targets:
             if node.value is not None and node.writes is not None:
                 _deliver(node)  # an interrupt came between
-        order = pending_order(targets)
         options = settings()
-        if options.fallback == "error":
-            _check_backends(order)
-        limit = options.memory_limit
-        if not order:
-            return
-        first, last = order[0], order[-1]
-        if first is last or is_chain(order):  # the short path: no plan
-            if limit is not None and first.op is not Op.VIEW:
-                _check_memory(first.nbytes, limit, order)
-            _give(last, _compute(first, first.operands) if first is last else _run_chain(order))
-            _close(last)
-        else:
-            plan = schedule(order)
-            if limit is not None:
-                _check_memory(plan.nbytes, limit, order)
-            _publish(order, _run(plan))
+        while order := pending_order(targets):
+            # A signal handler may compute some of these nodes meanwhile, and then write to memory
+            # that others read. What was computed here is of no use then.
+            try:
+                values = _computed(order, options)
+            except Exception:
+                if _are_pending(order):
+                    raise
+                continue
+            if _are_pending(order):
+                _publish(order, values)
+                return
+
+
+def _are_pending(order: list[Node]) -> bool:
+    return all([node.value is None for node in order])
 
 
 def evaluate_pending() -> None:
@@ -80,23 +80,76 @@ def evaluate_pending() -> None:
     evaluate([node for node in nodes if node is not None and (node.held or node.writes)])
 
 
-def _check_backends(order: list[Node]) -> None:
+def _computed(order: list[Node], options: Settings) -> dict[Node, Value]:
+    """Return the values that are needed after nodes have been computed."""
+    first, last = order[0], order[-1]
+    if options.fallback == "error":
+        _check_backends(order, _planned(capture(order), options).plan)
+    alone = first is last
+    if alone or ((last.nbytes < _WORTH_REWRITING or not options.fuse) and is_chain(order)):
+        value = _alone(order, options)
+        if value is not None:
+            return {last: value}
+    captured = capture(order)
+    kept = _planned(captured, options)
+    if options.memory_limit is not None:
+        _check_memory(kept.plan.nbytes, options.memory_limit, order)
+    values = run(kept, captured.leaves, lambda error, made: _note_sources(error, made, order))
+    return dict(zip(captured.outputs, values, strict=True))
+
+
+def _planned(captured: Captured, options: Settings) -> Kept:
+    """Return the plan for a graph: one that was kept, or a new one."""
+    key = captured.key, options.fuse, get_num_threads(), plugins.generation()
+    return kept_plan(key, lambda: schedule(optimize(lower(captured.graph()), takes, options.fuse)))
+
+
+def plan_of(order: list[Node]) -> Plan:
+    """Return the plan by which nodes would be computed together."""
+    return _planned(capture(order), settings()).plan
+
+
+def reserve(targets: Sequence[Node]) -> None:
+    """Allocate the memory that values share when the nodes are computed together; keep it."""
+    with evaluation:
+        order = pending_order(targets)
+        if order:
+            plan, options = plan_of(order), settings()
+            if options.memory_limit is not None:
+                _check_memory(plan.nbytes, options.memory_limit, order)
+            memory.reserve(plan.chunks)
+
+
+def _check_backends(order: list[Node], plan: Plan) -> None:
     """Raise BackendError if a product would be left to our kernels by its device's own backend."""
-    for node in order:
-        preferred, cpu = candidates(node.device)
-        if node.op in PRODUCTS and preferred and choose(node) is cpu:
-            a, b = (f"{operand.dtype}{operand.shape}" for operand in node.operands)
-            error = BackendError(
-                f"{node.device} does not take {node.op.value} of {a} and {b}, and the option"
-                " fallback is 'error'"
-            )
-            _note_source(error, node)
-            raise error
+    for split in plan.splits:
+        for step in split.steps:
+            vertex = step.vertex
+            preferred, cpu = plugins.candidates(vertex.device)
+            if vertex.op in PRODUCTS and preferred and split.device is cpu:
+                node = order[vertex.origin]
+                a, b = (f"{operand.dtype}{operand.shape}" for operand in node.operands)
+                error = BackendError(
+                    f"{node.device} does not take {node.op.value} of {a} and {b}, and the option"
+                    " fallback is 'error'"
+                )
+                _note_sources(error, [vertex], order)
+                raise error
 
 
-def _note_source(error: Exception, node: Node) -> None:
-    if node.source is not None:
-        error.add_note(f"recorded at {location(node.source)}")
+_RECORDED = "recorded at "
+_LINES = 5  # that an error names
+
+
+def _note_sources(error: BaseException, made: Sequence[Vertex], order: Sequence[Node]) -> None:
+    """Add to an error where operations were recorded, unless it says so already."""
+    if any(note.startswith(_RECORDED) for note in getattr(error, "__notes__", ())):
+        return
+    sources = (order[vertex.origin].source for vertex in made)
+    lines = list(dict.fromkeys(location(source) for source in sources if source is not None))
+    more = [f"{len(lines) - _LINES} other lines"] if len(lines) > _LINES else []
+    if lines:
+        error.add_note(_RECORDED + ", ".join(lines[:_LINES] + more))
 
 
 def _check_memory(nbytes: int, limit: int, order: list[Node]) -> None:
@@ -108,91 +161,63 @@ def _check_memory(nbytes: int, limit: int, order: list[Node]) -> None:
         )
 
 
-def _run_chain(order: list[Node]) -> Value:
-    """Return the value of the last node, each computed in the place of the one before."""
-    first, *rest = order
-    value = _compute(first, first.operands, at=0)
-    for at, node in enumerate(rest, start=1):
-        assert not isinstance(value, Blocks)
-        operands = [value if is_pending(each) else each for each in node.operands]
-        value = _compute(node, operands, value, at=at)
+# The short path, for a node alone and for a chain of small ones: no graph, no plan.
+
+
+def _alone(order: list[Node], options: Settings) -> Value | None:
+    """Return the value of the last node, each computed in the place of the one before.
+
+    None if a device is to compute it that does not do so in host memory, or not at once.
+    """
+    first = order[0]
+    if options.memory_limit is not None and first.op is not Op.VIEW:
+        _check_memory(first.nbytes, options.memory_limit, order)
+    if len(order) == 1:
+        return _compute(first, first.operands)
+    before: Node | None = None
+    value: Plain | None = None
+    operands_of = [node.operands for node in order]  # a signal handler may compute nodes meanwhile
+    for at, (node, operands) in enumerate(zip(order, operands_of, strict=True)):
+        made = _compute(node, [value if each is before else each for each in operands], value, at)
+        if made is None:
+            return None
+        assert not isinstance(made, Blocks)  # products, and what is made of them, are plain
+        before, value = node, made
     return value
 
 
-def _run(plan: Plan) -> dict[Node, Value]:
-    """Return the values that are needed after a plan."""
-    values: dict[Node, Value] = {}
-    chunks = [_aligned(size) for size in plan.chunks]
-    for at, step in enumerate(plan.steps):
-        if step.node.value is None:  # else a signal handler has asked for it in between
-            operands = [
-                values.get(each, each) if type(each) is Node else each
-                for each in step.node.operands
-            ]
-            out: Any = values.get(step.replaces) if step.replaces is not None else None
-            if out is None and step.block is not None:
-                out = _memory_of(step.block, chunks)
-            values[step.node] = _compute(step.node, operands, out, step.device, at)
-        for node in step.last_use:
-            values.pop(node, None)
-    return values
-
-
-def _memory_of(block: Block, chunks: Sequence[Plain]) -> Plain:
-    """Return the array of a block: its part of a chunk, or memory of its own."""
-    if block.place is None:
-        return np.empty(block.shape, block.dtype)
-    chunk, offset = block.place
-    return np.ndarray(block.shape, block.dtype, chunks[chunk], offset)
-
-
-def _aligned(size: int) -> Plain:
-    """Return bytes at an address that is a multiple of the alignment of plans."""
-    data = np.empty(size + ALIGNMENT, np.uint8)
-    start = -address(data) % ALIGNMENT
-    return data[start : start + size]
-
-
 def _compute(
-    node: Node,
-    operands: Iterable[Any],
-    out: Plain | None = None,
-    device: BackendDevice | None = None,
-    at: int | None = None,
-) -> Value:
+    node: Node, operands: Iterable[Any], out: Plain | None = None, at: int | None = None
+) -> Value | None:
     """Return the value of a node whose operands have been computed.
 
-    It is written to `out`, or to fresh memory. A plan says who computes it in which step `at`.
+    It is written to `out`, or to fresh memory; None as of `_alone`.
     """
     values = [value_of(operand) for operand in operands]
     start = perf_counter_ns() if profiles else 0
+    device = None
     if node.op is Op.VIEW:
-        out = _view(node, values[0])
+        out = host.view(values[0], node.shape, node.params)
     else:
         if out is None:
             out = np.empty(node.shape, node.dtype)
         if node.op in PRODUCTS:
             a, b = values
             kernel = _kernel(node, a, b, out)
-            device = device or choose_for(kernel, node.device)
+            device = choose_for(kernel, node.device)
+            if device.buffer_type is not HOST or device.asynchronous:
+                return None
             try:
                 products.run(kernel, device, get_num_threads())
             except Exception as error:
-                _note_source(error, node)
+                if node.source is not None:
+                    error.add_note(_RECORDED + location(node.source))
                 raise
         else:
-            _ON_HOST[node.op](node, values, out)
+            host.COMPUTE[node.op](node.params, values, out)
     if start:
         record(node, values, device, at, start)
     return out
-
-
-def value_of(operand: Any) -> Any:
-    """Return the value of an operand that is a computed node, a destination, or a value."""
-    kind = type(operand)
-    if kind is Node:
-        return operand.value
-    return operand.array() if kind is Destination else operand
 
 
 def _kernel(node: Node, a: Value, b: Value, out: Plain) -> Kernel:
@@ -236,7 +261,10 @@ def quantize(value: Plain, dtype: QuantizedDType, device: str) -> Blocks:
 
 def _copy_now(kernel: Kernel, device: str) -> None:
     with evaluation:
-        products.run(kernel, choose_for(kernel, device), get_num_threads())
+        choice = choose_for(kernel, device)
+        if not is_direct(choice):
+            _, choice = plugins.candidates(device)
+        products.run(kernel, choice, get_num_threads())
 
 
 def _converted(operand: Value, node: Node) -> Value:
@@ -247,40 +275,6 @@ def _converted(operand: Value, node: Node) -> Value:
         operand = dequantize(operand, node.device)
     assert not isinstance(operand, Blocks)
     return operand if operand.dtype == node.dtype else operand.astype(node.dtype)
-
-
-def _view(node: Node, base: Plain) -> Plain:
-    strides, offset, writeable = node.params
-    view = part(base, node.shape, strides, offset, node.dtype)
-    view.flags.writeable = writeable
-    return view
-
-
-# The host's part: what is neither a product nor a view. Each takes the node, its operands, and
-# memory for the value, which may be that of an operand.
-
-
-def _copy(node: Node, operands: list[Any], out: Plain) -> None:
-    np.copyto(out, operands[0], casting="unsafe")
-
-
-def _add(node: Node, operands: list[Any], out: Plain) -> None:
-    combine = np.subtract if node.params else np.add
-    combine(operands[0], operands[1], out=out, casting="same_kind")
-
-
-def _scale(node: Node, operands: list[Any], out: Plain) -> None:
-    if node.params is None:
-        np.negative(operands[0], out=out)
-    else:
-        np.multiply(operands[0], node.params, out=out)
-
-
-_ON_HOST: dict[Op, Callable[[Node, list[Any], Plain], None]] = {
-    Op.COPY: _copy,
-    Op.ADD: _add,
-    Op.SCALE: _scale,
-}
 
 
 def _publish(order: list[Node], values: dict[Node, Value]) -> None:

@@ -6,6 +6,7 @@ of the whole product, but for the rounding of another kernel.
 """
 
 import time
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -32,9 +33,10 @@ _ALIGN = 64  # panels are whole tiles of any kernel
 _speed: dict[tuple[Any, ...], float] = {}
 
 
-def stays_quantized(blocks: Blocks, dtype: Any) -> bool:
+def stays_quantized(blocks: Blocks | Tensor, dtype: Any) -> bool:
     """Tell whether kernels of a product of `dtype` take these blocks; else they are decoded."""
-    return bool(dtype == np.float32) and blocks.axis >= blocks.ndim - 2
+    axis = blocks.axis
+    return axis is not None and bool(dtype == np.float32) and axis >= blocks.ndim - 2
 
 
 def as_matrix(operand: Any, left: bool) -> Any:
@@ -43,18 +45,25 @@ def as_matrix(operand: Any, left: bool) -> Any:
         return operand
     length = operand.shape[0]
     if isinstance(operand, Tensor):
-        stride = operand.strides[0]
-        if left:
-            return Tensor((1, length), operand.dtype, (0, stride))
-        return Tensor((length, 1), operand.dtype, (stride, 0))
+        (stride,) = operand.strides
+        shape, strides, axis = (
+            ((1, length), (0, stride), 1) if left else ((length, 1), (stride, 0), 0)
+        )
+        axis_of_blocks = None if operand.axis is None else axis
+        return operand._replace(shape=shape, strides=strides, axis=axis_of_blocks)
     if isinstance(operand, Blocks):
         row = operand.reshape((1, length))
         return row if left else row.permute((1, 0))
     return operand[None, :] if left else operand[:, None]
 
 
+def as_column(operand: Any) -> Any:
+    """Return a vector operand of an outer product as a column."""
+    return as_matrix(operand, left=False)
+
+
 def run(kernel: Kernel, device: BackendDevice, n_threads: int) -> None:
-    """Compute a kernel on a device.
+    """Compute a kernel on a device that works in host memory, and wait for it.
 
     Raises
     ------
@@ -92,16 +101,22 @@ def _run_in_panels(kernel: Kernel, backend: Backend, key: tuple[Any, ...]) -> No
 def _compute(kernel: Kernel, backend: Backend) -> None:
     status = backend.graph_compute((kernel,))
     if status != Status.SUCCESS:
-        _raise(status, kernel, backend)
+        raise_for(status, (kernel,), backend)
 
 
-def _raise(status: Status, kernel: Kernel, backend: Backend) -> NoReturn:
-    what = " and ".join(f"{operand.dtype}{operand.shape}" for operand in kernel.operands)
+def raise_for(status: Status, kernels: Sequence[Kernel], backend: Backend) -> NoReturn:
+    """Raise what a status other than SUCCESS of a graph becomes."""
     if status == Status.ABORTED:
         raise KeyboardInterrupt
+    what = "a copy"
+    if kernels:
+        operands = " and ".join(f"{each.dtype}{each.shape}" for each in kernels[0].operands)
+        what = f"{kernels[0].op.value} of {operands}"
+    if len(kernels) > 1:
+        what = f"one of {len(kernels)} nodes, of which the first is {what},"
     if status == Status.ALLOC_FAILED:
-        raise MemoryError(f"{backend.name}: not enough memory for {kernel.op.value} of {what}")
-    raise BackendError(f"{backend.name}: {kernel.op.value} of {what} failed")
+        raise MemoryError(f"{backend.name}: not enough memory for {what}")
+    raise BackendError(f"{backend.name}: {what} failed")
 
 
 def _work(kernel: Kernel) -> int:
@@ -123,11 +138,11 @@ def _split(kernel: Kernel, most: int) -> tuple[Kernel, Kernel] | None:
     out = kernel.out
     if out.ndim > 2:
         if out.shape[0] == 1:
-            first = Kernel(kernel.op, (_of_batch(a, out, 0), _of_batch(b, out, 0)), out[0])
-            return _split(first, most)
+            operands = _of_batch(a, out, 0), _of_batch(b, out, 0)
+            return _split(_part(kernel, operands, 0), most)
         at = max(1, out.shape[0] * most // work)
         head, tail = (
-            Kernel(kernel.op, (_of_batch(a, out, part), _of_batch(b, out, part)), out[part])
+            _part(kernel, (_of_batch(a, out, part), _of_batch(b, out, part)), part)
             for part in (slice(0, at), slice(at, None))
         )
         return head, tail
@@ -142,10 +157,27 @@ def _split(kernel: Kernel, most: int) -> tuple[Kernel, Kernel] | None:
         return None
     parts = (slice(0, at), slice(at, None))
     if by_rows:
-        head, tail = (Kernel(kernel.op, (a[part], b), out[part]) for part in parts)
+        head, tail = (_part(kernel, (a[part], b), part) for part in parts)
     else:
-        head, tail = (Kernel(kernel.op, (a, b[:, part]), out[:, part]) for part in parts)
+        head, tail = (_part(kernel, (a, b[:, part]), slice(None), part) for part in parts)
     return head, tail
+
+
+def _part(kernel: Kernel, operands: tuple[Any, Any], *key: Any) -> Kernel:
+    """Return the kernel that computes ``out[key]`` of another from these operands."""
+    bias = kernel.bias
+    if bias is not None:
+        at = zip(key, bias.shape, kernel.out.shape, strict=False)
+        bias = bias[tuple(_of_bias(part, have != want) for part, have, want in at)]
+    out = kernel.out[key]
+    return Kernel(kernel.op, operands, out, kernel.alpha, kernel.beta, bias, kernel.flags)
+
+
+def _of_bias(part: Any, repeats: bool) -> Any:
+    """Return the key to one axis of a bias that goes with this one of the result."""
+    if not repeats:
+        return part
+    return slice(None) if isinstance(part, slice) else 0
 
 
 def _of_batch(operand: Any, out: Plain, key: Any) -> Any:

@@ -1,297 +1,252 @@
-"""Scheduling: which nodes must be computed, in which order, by whom, in what memory.
-
-A plan is data: making one computes nothing and touches no memory.
-"""
+"""Scheduling: in what memory the values of a graph are, until when, and what is copied."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
-
-import numpy as np
 
 from ggarray._graph.allocate import Interval, Place, lay_out
-from ggarray._graph.node import Destination, Node, contiguous_strides
-from ggarray._graph.products import as_matrix, stays_quantized
-from ggarray._quantized.blocks import Blocks
-from ggarray._runtime.plugins import candidates
-from ggarray._storage import Plain, Storage
-from ggarray.interface import PRODUCTS, BackendDevice, Kernel, Op, Tensor
-
-ALIGNMENT = 64
-"""Bytes that places in a plan's memory are multiples of: a line of any cache."""
-
-# What the host may compute into the memory of an operand.
-_IN_PLACE = frozenset({Op.ADD, Op.SCALE, Op.COPY})
+from ggarray._graph.ir import Graph, Ref, Vertex
+from ggarray._graph.order import IN_PLACE
+from ggarray._graph.plan import Block, Copy, Plan, Split, Step
+from ggarray._graph.split import WORTH_PLACING, Group, split
+from ggarray.interface import HOST, BufferType, Flag, Op, Tensor
 
 
-# Smaller values have memory of their own while they are needed: placing them costs more.
-_WORTH_PLACING = 1 << 16
+def schedule(graph: Graph) -> Plan:
+    """Return the plan for a graph whose operands have been converted."""
+    tensors = graph.tensors()
+    return _Planner(graph, tensors, split(graph, tensors)).plan()
 
 
-@dataclass(eq=False, slots=True)
-class Block:
-    """Memory for a value, and for values computed in place of it.
+@dataclass(slots=True)
+class _Draft:
+    """A block in the making."""
 
-    Attributes
-    ----------
-    shape, dtype
-        Of the values.
-    nbytes : int
-        Bytes of a value.
-    first, last : int
-        The steps of the plan that write it first and use it last.
-    kept : bool
-        Something needs it after the plan, so it is memory of its own.
-    place : Place or None
-        Where it lies in the plan's chunks; None for memory of its own.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    tensor: Tensor
+    buffer_type: BufferType
     nbytes: int
     first: int
     last: int
     kept: bool = False
     place: Place | None = None
 
-    def __str__(self) -> str:
-        if self.place is not None:
-            return f"chunk {self.place.chunk}, byte {self.place.offset}"
-        return "kept" if self.kept else f"until step {self.last}"
-
-
-class Step(NamedTuple):
-    """One node of a plan.
-
-    Attributes
-    ----------
-    node : Node
-    device : BackendDevice or None
-        Who computes it; None for the host.
-    last_use : tuple of Node
-        Nodes whose value nothing needs after this step.
-    block : Block or None
-        Where its value is written to; None for a view.
-    replaces : Node or None
-        The operand in whose place the value is computed: it has the same block.
-    """
-
-    node: Node
-    device: BackendDevice | None
-    last_use: tuple[Node, ...]
-    block: Block | None
-    replaces: Node | None
-
-
-class Plan(NamedTuple):
-    """Steps in the order in which they are computed, and the memory that they take.
-
-    Attributes
-    ----------
-    steps : tuple of Step
-    blocks : tuple of Block
-    chunks : tuple of int
-        Bytes of each piece of memory that blocks share and that goes after the plan.
-    """
-
-    steps: tuple[Step, ...]
-    blocks: tuple[Block, ...]
-    chunks: tuple[int, ...]
-
     @property
-    def nbytes(self) -> int:
-        """The most bytes that the plan takes at one time."""
-        changes = [0] * (len(self.steps) + 1)
-        for block in self.blocks:
-            if block.place is None:
-                changes[block.first] += block.nbytes
-                if not block.kept:
-                    changes[block.last + 1] -= block.nbytes
-        return sum(self.chunks) + max(accumulate(changes))
+    def is_small(self) -> bool:
+        """Whether it has memory of its own although others could use that later."""
+        return self.nbytes < WORTH_PLACING and self.buffer_type.is_host
 
-    def __str__(self) -> str:
-        return "\n".join(
-            f"{at:>4}  {step.node.op.value:<8}  {step.device.name if step.device else 'host':<10}"
-            f"  {f'{step.node.dtype}{step.node.shape}':<24}  {step.block or 'view'}"
-            for at, step in enumerate(self.steps)
+
+class _Planner:
+    """Goes through the groups in order, and notes what each reads and writes, and when."""
+
+    def __init__(self, graph: Graph, tensors: Sequence[Tensor], groups: Sequence[Group]) -> None:
+        self.graph = graph
+        self.tensors = tensors
+        self.groups = groups
+        self.roots = _roots(graph)
+        self.reads = [self._read_by(vertex) for vertex in graph.vertices]
+        order = [at for group in groups for at in group.vertices]
+        self.last_reads: dict[int, int] = {}  # the step that reads a value last, also by a view
+        for step, at in enumerate(order):
+            for ref in self.reads[at]:
+                self.last_reads[ref] = step
+        self.step_of = {at: step for step, at in enumerate(order)}
+        self.viewed = {root for at, root in enumerate(self.roots) if root != at}
+        self.outputs = {*graph.outputs, *(self.roots[at] for at in graph.outputs)}
+        self.blocks: list[_Draft] = []
+        # Where a value is: its block in each memory, None for a constant that is kept there.
+        self.places: dict[Ref, dict[BufferType, int | None]] = {}
+
+    def _root_of(self, ref: Ref) -> Ref:
+        return self.roots[ref] if ref >= 0 else ref
+
+    def _read_by(self, vertex: Vertex) -> tuple[int, ...]:
+        """Return the vertices that one reads: its operands, and what they are views of."""
+        refs = {ref: None for ref in vertex.operands if ref >= 0}
+        for ref in tuple(refs):
+            if self.roots[ref] >= 0:
+                refs[self.roots[ref]] = None
+        return tuple(refs)
+
+    def plan(self) -> Plan:
+        """Return the plan."""
+        splits = []
+        start = 0
+        for group in self.groups:
+            copies = self._copies(group, start)
+            steps = self._steps(group, start)
+            splits.append(Split(group.device, group.memory, copies, steps))
+            start += len(steps)
+        results = self._results(start)
+        if results:
+            splits.append(Split(None, HOST, results, ()))
+        chunks = self._lay_out()
+        blocks = (
+            Block(
+                each.tensor,
+                each.buffer_type,
+                each.nbytes,
+                each.first,
+                each.last,
+                each.kept,
+                each.place,
+            )
+            for each in self.blocks
         )
+        return Plan(self.graph, tuple(splits), tuple(blocks), chunks)
 
-
-def pending_order(targets: Sequence[Node]) -> list[Node]:
-    """Return the pending nodes that `targets` need and are, each after its operands."""
-    if len(targets) == 1 and not any(map(is_pending, targets[0].operands)):
-        return [target for target in targets if target.value is None]
-    order: list[Node] = []
-    done: set[Node] = set()
-    stack = [target for target in reversed(targets) if target.value is None]
-    while stack:
-        node = stack[-1]
-        waiting = [each for each in node.operands if is_pending(each) and each not in done]
-        if waiting and node not in done:
-            stack += reversed(waiting)  # the first operand first, its own operands before it
-            continue
-        stack.pop()
-        if node not in done:
-            done.add(node)
-            order.append(node)
-    return order
-
-
-def is_pending(operand: Any) -> bool:
-    """Tell whether an operand is a node whose value has not been computed."""
-    return type(operand) is Node and operand.value is None
-
-
-def is_chain(order: list[Node]) -> bool:
-    """Tell whether each node but the first is computed in place of the one before, or views it.
-
-    Such nodes, and one alone, need no plan: all share the memory of the first.
-    """
-    if len(order) > 1 and order[0].op is Op.VIEW:
-        return False
-    needed = None
-    for before, node in pairwise(order):
-        in_place = node.op in _IN_PLACE and _may_replace(node, before)
-        if not in_place and node.op is not Op.VIEW:
-            return False
-        if any(is_pending(each) and each is not before for each in node.operands):
-            return False
-        needed = needed or _Needed(order)
-        if needed.after(before):
-            return False
-    return True
-
-
-def schedule(order: list[Node]) -> Plan:
-    """Return the plan for pending nodes, given each after its operands."""
-    reads = [[each for each in node.operands if is_pending(each)] for node in order]
-    last_reader = {each: at for at, pending in enumerate(reads) for each in pending}
-    needed = _Needed(order)
-    memory = _Memory()
-    steps = []
-    for at, (node, pending) in enumerate(zip(order, reads, strict=True)):
-        last_use = tuple(
-            each
-            for each in dict.fromkeys(pending)
-            if last_reader[each] == at and not needed.after(each)
-        )
-        device = choose(node) if node.op in PRODUCTS else None
-        block, replaces = memory.of_step(at, node, pending, last_use)
-        steps.append(Step(node, device, last_use, block, replaces))
-    chunks = memory.lay_out({each for step in steps for each in step.last_use})
-    return Plan(tuple(steps), tuple(memory.blocks), chunks)
-
-
-class _Memory:
-    """The blocks that a plan needs, while its steps are gone through in order."""
-
-    def __init__(self) -> None:
-        self.blocks: list[Block] = []
-        self._of: dict[Node, Block] = {}  # where a node's value is, also that of a view
-
-    def of_step(
-        self, at: int, node: Node, pending: Iterable[Node], last_use: Iterable[Node]
-    ) -> tuple[Block | None, Node | None]:
-        """Note what step `at` reads and writes; return its block and which operand it replaces."""
-        of = self._of
-        for operand in pending:
-            if operand in of:
-                of[operand].last = at
-                if node.op is Op.VIEW:
-                    of[node] = of[operand]
-        if node.op is Op.VIEW:
-            return None, None
-        if node.op in _IN_PLACE:
-            for each in last_use:
-                if _may_replace(node, each):
-                    of[node] = of[each]
-                    return of[each], each
-        of[node] = Block(node.shape, node.dtype, node.nbytes, at, at)
-        self.blocks.append(of[node])
-        return of[node], None
-
-    def lay_out(self, unused: set[Node]) -> tuple[int, ...]:
-        """Place the blocks, return the chunks; nothing needs the values of `unused` afterwards."""
-        for node, block in self._of.items():
-            if node not in unused:
-                block.kept = True
-        shared = [each for each in self.blocks if not each.kept and each.nbytes >= _WORTH_PLACING]
-        if not shared:
+    def _copies(self, group: Group, start: int) -> tuple[Copy, ...]:
+        """Note which values from outside a group have to be copied for it."""
+        if group.memory is HOST and len(self.groups) == 1:
             return ()
-        layout = lay_out(
-            [Interval(each.nbytes, each.first, each.last) for each in shared], ALIGNMENT
+        own = set(group.vertices)
+        wanted: dict[Ref, None] = {}
+        for at in group.vertices:
+            vertex = self.graph.vertices[at]
+            if vertex.op is not Op.VIEW:
+                wanted.update(dict.fromkeys(map(self._root_of, vertex.operands)))
+        return tuple(
+            self._copy(root, group.memory, start)
+            for root in wanted
+            if root not in own and not self._is_in(root, group.memory)
         )
-        for block, place in zip(shared, layout.places, strict=True):
-            block.place = place
-        return layout.chunks
+
+    def _is_in(self, root: Ref, memory: BufferType) -> bool:
+        return (root < 0 and memory is HOST) or memory in self.places.get(root, ())
+
+    def _copy(self, root: Ref, memory: BufferType, before: int) -> Copy:
+        """Note the copy of a value to other memory, before a step."""
+        here = self.places.setdefault(root, {})
+        if root < 0 and self.graph.leaves[~root].constant:
+            here[memory] = None
+            return Copy(root, memory, None)
+        for block in here.values():
+            if block is not None:
+                self.blocks[block].last = max(self.blocks[block].last, before)
+        tensor = self.tensors[root] if root >= 0 else self.graph.tensor(root).contiguous()
+        here[memory] = self._add(tensor, memory, before)
+        return Copy(root, memory, here[memory])
+
+    def _add(self, tensor: Tensor, memory: BufferType, step: int) -> int:
+        self.blocks.append(_Draft(tensor, memory, memory.alloc_size(tensor), step, step))
+        return len(self.blocks) - 1
+
+    def _steps(self, group: Group, start: int) -> tuple[Step, ...]:
+        steps = []
+        end = start + len(group.vertices) - 1
+        own = set(group.vertices)
+        for step, (at, reason) in enumerate(zip(group.vertices, group.reasons, strict=True), start):
+            vertex = self.graph.vertices[at]
+            last_use = self._last_use(at, step)
+            block, replaces = self._block(group, at, step, last_use)
+            self._note_reads(group, at, step, end)
+            flags = self._flags(at, own, end)
+            steps.append(Step(at, vertex, reason, last_use, block, replaces, flags))
+        for node, until in group.keep_until:
+            draft = self.blocks[self._block_of(node, group.memory)]
+            draft.last = max(draft.last, self.step_of[until])
+        return tuple(steps)
+
+    def _flags(self, at: int, own: set[int], end: int) -> Flag:
+        """Return what a backend may know of a vertex in a split that ends with a step."""
+        flags = Flag.COMPUTE
+        if not any(ref in own for ref in self.reads[at]):
+            flags |= Flag.INPUT
+        if at in self.outputs or self.last_reads.get(at, 0) > end:
+            flags |= Flag.OUTPUT
+        return flags
+
+    def _block_of(self, ref: Ref, memory: BufferType) -> int:
+        block = self.places[self._root_of(ref)][memory]
+        assert block is not None
+        return block
+
+    def _last_use(self, at: int, step: int) -> tuple[int, ...]:
+        return tuple(
+            ref
+            for ref in self.reads[at]
+            if self.last_reads[ref] == step and ref not in self.outputs
+        )
+
+    def _block(
+        self, group: Group, at: int, step: int, last_use: Iterable[int]
+    ) -> tuple[int | None, int | None]:
+        """Return where a value goes, and the operand that it replaces, whose place it takes."""
+        vertex = self.graph.vertices[at]
+        if vertex.op is Op.VIEW:
+            return None, None
+        if group.device is None and vertex.op in IN_PLACE:
+            for ref in last_use:
+                if self._may_replace(vertex, ref):
+                    block = self._block_of(ref, HOST)
+                    self.places[at] = {HOST: block}
+                    return block, ref
+        memory = group.memory
+        if memory is HOST and group.device is not None and group.device.buffer_type.is_host:
+            memory = group.device.buffer_type
+        block = self._add(self.tensors[at], memory, step)
+        self.places[at] = {group.memory: block}
+        return block, None
+
+    def _may_replace(self, vertex: Vertex, ref: int) -> bool:
+        """Tell whether a value may be written over that of an operand which it uses up."""
+        operand = self.graph.vertices[ref]
+        return (
+            operand.op is not Op.VIEW
+            and ref not in self.viewed
+            and operand.shape == vertex.shape
+            and operand.dtype == vertex.dtype
+        )
+
+    def _note_reads(self, group: Group, at: int, step: int, end: int) -> None:
+        """Note until when the blocks that a step uses are needed."""
+        for root in map(self._root_of, (at, *self.graph.vertices[at].operands)):
+            here = self.places.get(root)
+            block = None if here is None else here.get(group.memory)
+            if block is not None:
+                draft = self.blocks[block]
+                # Memory of its own goes when the backend has been called for all the group.
+                last = end if group.device is not None and draft.is_small else step
+                draft.last = max(draft.last, last)
+
+    def _results(self, end: int) -> tuple[Copy, ...]:
+        """Note which results have to be copied to host memory at the end, and keep all."""
+        roots = dict.fromkeys(self.roots[at] for at in self.graph.outputs)
+        copies = [
+            self._copy(root, HOST, end)
+            for root in roots
+            if root >= 0 and not self._is_in(root, HOST)
+        ]
+        for root in roots:
+            if root >= 0:
+                self.blocks[self._block_of(root, HOST)].kept = True
+        return tuple(copies)
+
+    def _lay_out(self) -> dict[BufferType, tuple[int, ...]]:
+        """Give blocks their places in chunks, by type of memory."""
+        shared: dict[BufferType, list[_Draft]] = {}
+        for draft in self.blocks:
+            if not draft.buffer_type.is_host or (not draft.kept and draft.nbytes >= WORTH_PLACING):
+                shared.setdefault(draft.buffer_type, []).append(draft)
+        chunks = {}
+        for buffer_type, drafts in shared.items():
+            layout = lay_out(
+                [Interval(max(each.nbytes, 1), each.first, each.last) for each in drafts],
+                buffer_type.alignment,
+                buffer_type.max_size,
+            )
+            for draft, place in zip(drafts, layout.places, strict=True):
+                draft.place = place
+            chunks[buffer_type] = layout.chunks
+        return chunks
 
 
-def _may_replace(node: Node, operand: Node) -> bool:
-    """Tell whether the value of `node` may be written over that of an operand used up by it."""
-    return (
-        operand.op is not Op.VIEW
-        and operand.shape == node.shape
-        and operand.dtype == node.dtype
-        and not any(reader.op is Op.VIEW for reader in operand.books().pending_readers())
-    )
-
-
-class _Needed:
-    """Which values are needed after the plan; asked once for all views of a piece of memory."""
-
-    def __init__(self, order: list[Node]) -> None:
-        self._planned = set(order)
-        self._read_outside: dict[Storage, bool] = {}
-
-    def after(self, node: Node) -> bool:
-        """Tell whether the program, memory or a node outside the plan waits for the value."""
-        if node.held or node.writes is not None:
-            return True
-        storage = node.storage
-        if storage is None:
-            return False
-        if storage not in self._read_outside:
-            readers = storage.pending_readers()
-            self._read_outside[storage] = any(each not in self._planned for each in readers)
-        return self._read_outside[storage]
-
-
-def choose(node: Node) -> BackendDevice:
-    """Return who computes a product that has not all its operands yet."""
-    preferred, cpu = candidates(node.device)
-    return choose_for(expected_kernel(node), node.device) if preferred else cpu
-
-
-def expected_kernel(node: Node) -> Kernel:
-    """Return what will be the kernel of a product, with a Tensor for each value not there yet."""
-    left, right = node.operands
-    a, b = _expected(left, node), _expected(right, node)
-    if isinstance(a, Blocks) and isinstance(b, Blocks):
-        b = Tensor(b.shape, node.dtype, contiguous_strides(b.shape, node.dtype.itemsize))
-    operands = as_matrix(a, left=node.op is Op.MATMUL), as_matrix(b, left=False)
-    shape = node.shape if node.op is Op.OUT_PROD else node.params
-    out = Tensor(shape, node.dtype, contiguous_strides(shape, node.dtype.itemsize))
-    return Kernel(node.op, operands, out)
-
-
-def choose_for(kernel: Kernel, device: str) -> BackendDevice:
-    """Return the first backend of the device that computes the kernel; the CPU always can."""
-    preferred, cpu = candidates(device)
-    for choice in preferred:
-        if choice.supports_op(kernel):
-            return choice
-    return cpu
-
-
-def _expected(operand: Node | Plain | Blocks | Destination, node: Node) -> Any:
-    """Return what the kernel of `node` will see of an operand: plain ones in the node's dtype."""
-    assert not isinstance(operand, Destination)
-    if isinstance(operand, Blocks):
-        if stays_quantized(operand, node.dtype):
-            return operand
-        strides = contiguous_strides(operand.shape, node.dtype.itemsize)
-        return Tensor(operand.shape, node.dtype, strides)
-    if operand.dtype == node.dtype and not isinstance(operand, Node):
-        return operand
-    return Tensor(operand.shape, node.dtype, operand.strides)
+def _roots(graph: Graph) -> list[Ref]:
+    """Return for each vertex the value in whose memory it is: itself unless it is a view."""
+    roots: list[Ref] = []
+    for at, vertex in enumerate(graph.vertices):
+        if vertex.op is Op.VIEW:
+            (base,) = vertex.operands
+            roots.append(roots[base] if base >= 0 else base)
+        else:
+            roots.append(at)
+    return roots

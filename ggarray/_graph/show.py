@@ -120,6 +120,9 @@ class Graph(Sequence[GraphNode]):
     ----------
     nodes : tuple of nodes
         Each after those whose values it reads.
+    plan : str
+        How they will be computed together, as text: the operations after rewriting, the device of
+        each and why, the splits with what is copied for them, and where in memory values go.
 
     Examples
     --------
@@ -142,6 +145,7 @@ class Graph(Sequence[GraphNode]):
     """
 
     nodes: tuple[GraphNode, ...]
+    plan: str = field(default="", compare=False)
 
     @overload
     def __getitem__(self, at: int) -> GraphNode: ...

@@ -2,7 +2,7 @@
 
 from ggarray._array import Array
 from ggarray._graph.describe import describe
-from ggarray._graph.execute import evaluate as _evaluate
+from ggarray._graph.execute import evaluate as _evaluate, reserve as _reserve
 from ggarray._graph.node import Node
 from ggarray._graph.show import Graph
 from ggarray._namespace._calls import require
@@ -32,6 +32,36 @@ def evaluate(*arrays: Array) -> None:
     (False, False)
     """
     _evaluate(_awaited(arrays))
+
+
+def reserve(*arrays: Array) -> None:
+    """Allocate now the memory that computing these arrays together will take, and keep it.
+
+    That is the memory which intermediate values share, on the host and on devices; results get
+    their own when they are computed. Later evaluations that need no more of it use it too, so that
+    reserving for the largest spares the others allocating. Nothing is computed.
+
+    Parameters
+    ----------
+    *arrays : Array
+        Those that are not pending add nothing.
+
+    Raises
+    ------
+    MemoryError
+        There is not so much memory, or the option ``memory_limit`` allows less.
+    TypeError
+        One is no Array.
+
+    Examples
+    --------
+    >>> x = xp.ones((200, 200))
+    >>> y = (x @ x) @ (x @ x)
+    >>> xp.reserve(y)
+    >>> xp.is_pending(y)
+    True
+    """
+    _reserve(_awaited(arrays))
 
 
 def is_pending(x: Array, /) -> bool:

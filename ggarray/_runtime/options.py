@@ -2,7 +2,7 @@
 
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -14,6 +14,9 @@ _TRUE = {"1": True, "true": True, "on": True, "yes": True}
 _FALSE = {"0": False, "false": False, "off": False, "no": False}
 _SWITCH = {**_TRUE, **_FALSE}
 
+REWRITES = ("dead_code", "copies", "common_subexpressions", "epilogues")
+"""The rewrites of graphs that ``fuse`` chooses from, in the order in which they are made."""
+
 
 def _switch(name: str, value: Any) -> bool:
     if isinstance(value, str) and value.lower() in _SWITCH:
@@ -23,14 +26,22 @@ def _switch(name: str, value: Any) -> bool:
     raise ValueError(f"option {name} is True or False, not {value!r}")
 
 
-def _count(name: str, value: Any) -> int:
+def _whole(name: str, value: Any, least: int) -> int:
     try:
         number = int(value) if isinstance(value, str) else operator.index(value)
     except (TypeError, ValueError):
-        number = 0
-    if isinstance(value, bool) or number < 1:
-        raise ValueError(f"option {name} is a whole number from 1 up, not {value!r}")
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise ValueError(f"option {name} is a whole number from {least} up, not {value!r}")
     return number
+
+
+def _count(name: str, value: Any) -> int:
+    return _whole(name, value, 1)
+
+
+def _size(name: str, value: Any) -> int:
+    return _whole(name, value, 0)
 
 
 def _fallback(name: str, value: Any) -> str:
@@ -41,6 +52,23 @@ def _fallback(name: str, value: Any) -> str:
 
 def _count_or_none(name: str, value: Any) -> int | None:
     return None if value is None else _count(name, value)
+
+
+def _rewrites(name: str, value: Any) -> frozenset[str]:
+    if isinstance(value, str) and value.lower() not in _SWITCH:
+        chosen: Iterable[Any] = map(str.strip, value.split(","))
+    elif isinstance(value, (set, frozenset, list, tuple)):
+        chosen = value
+    elif isinstance(value, (str, bool)):
+        chosen = REWRITES if _switch(name, value) else ()
+    else:
+        chosen = (None,)
+    names = frozenset(chosen)
+    if not names.issubset(REWRITES):
+        raise ValueError(
+            f"option {name} is True, False or a set of {', '.join(REWRITES)}, not {value!r}"
+        )
+    return names
 
 
 class Option(NamedTuple):
@@ -70,6 +98,16 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
         "memory_limit": Option(
             None, _count_or_none, None, "refuse an evaluation that takes more bytes than this"
         ),
+        "fuse": Option(
+            frozenset(REWRITES), _rewrites, "GGARRAY_FUSE", "rewrites of graphs that are made"
+        ),
+        "weight_cache": Option(
+            1 << 30,
+            _size,
+            None,
+            "bytes of copies of constants in the memories of devices that are kept from one"
+            " evaluation to the next",
+        ),
     }
 )
 
@@ -83,6 +121,8 @@ class Settings(NamedTuple):
     fallback: str
     source_lines: bool
     memory_limit: int | None
+    fuse: frozenset[str]
+    weight_cache: int
 
 
 _process: Settings | None = None
@@ -150,12 +190,20 @@ def set_options(**chosen: Any) -> None:
         ``fallback`` ("cpu", the default, or "error"): our kernels compute a product that the
         backend of its device does not take, or evaluation raises BackendError instead;
         ``source_lines`` (bool, True): an error while computing has a note that names the file and
-        line which recorded the operation.
+        line which recorded the operation;
+        ``fuse`` (bool or set of str, True): which rewrites are made before what was recorded is
+        computed, all or none or those named, also in one string with commas between:
+        ``dead_code`` (what nobody needs is left out), ``copies`` (products read the original
+        instead), ``common_subexpressions`` (equal operations are computed once), ``epilogues``
+        (scaling, bias and ``astype`` become parts of a product); `get_options` has a frozenset;
+        ``weight_cache`` (int, 1 GiB): bytes of copies of constants in the memories of devices that
+        are kept from one evaluation to the next.
 
     Raises
     ------
     ValueError
-        An unknown name (the message lists the known), or a value out of range; nothing is set.
+        An unknown name of an option or rewrite (the message lists the known), or a value out of
+        range; nothing is set.
 
     Examples
     --------
@@ -164,7 +212,7 @@ def set_options(**chosen: Any) -> None:
     Traceback (most recent call last):
         ...
     ValueError: unknown option 'eager'; the options are lazy, max_pending_nodes, max_pending_bytes,
-        fallback, source_lines, memory_limit
+        fallback, source_lines, memory_limit, fuse, weight_cache
     """
     global _process
     _process = (_process or _read_environment())._replace(**_checked(chosen))

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ggarray.interface import API_VERSION, Backend, BackendDevice, BackendError, Registry
+from ggarray.interface import API_VERSION, Async, Backend, BackendDevice, BackendError, Registry
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -26,7 +26,10 @@ _logger = logging.getLogger("ggarray")
 _lock = threading.RLock()
 _complete = False  # all backends have been looked for
 _devices: dict[str, BackendDevice] = {}
+_registries: dict[str, Registry] = {}
 _streams: dict[str, Backend] = {}
+
+_generation: list[None] = []  # an entry for every registry
 
 failures: dict[str, str] = {}
 """Why an installed backend is left out, by its entry point and distribution."""
@@ -91,7 +94,9 @@ def _register(registry: Registry) -> None:
             found[device.name] = device
         lines = [f"device {name}: {each.description}" for name, each in found.items()]
         _devices.update(found)
+        _registries.update(dict.fromkeys(found, registry))
         candidates.cache_clear()
+        _generation.append(None)
     for line in lines:
         _logger.debug("%s", line)
 
@@ -108,6 +113,7 @@ def backend_devices() -> dict[str, BackendDevice]:
                     _register_installed()
                 except BaseException:  # Ctrl-C, or no kernels: the next call looks again
                     _devices.clear()
+                    _registries.clear()
                     failures.clear()
                     raise
                 _complete = True
@@ -183,6 +189,17 @@ def _words(text: str) -> set[str]:
     return set(re.findall("[a-z]+", text.lower()))
 
 
+def registry_of(device: str) -> Registry:
+    """Return the registry that has brought a device, for its extra functions."""
+    backend_devices()
+    return _registries[device]
+
+
+def generation() -> int:
+    """Return a number that changes whenever a backend is registered."""
+    return len(_generation)
+
+
 @cache
 def candidates(device: str) -> tuple[tuple[BackendDevice, ...], BackendDevice]:
     """Return who may compute nodes of this device, the best first, and the CPU, who always can."""
@@ -198,5 +215,22 @@ def stream(device: BackendDevice) -> Backend:
         with _lock:
             backend = _streams.get(device.name)
             if backend is None:
-                backend = _streams[device.name] = device.init_backend()
+                backend = _checked_stream(device)
+                _streams[device.name] = backend
+    return backend
+
+
+def _checked_stream(device: BackendDevice) -> Backend:
+    """Return a new stream of a device whose claims fit together."""
+    memory = device.buffer_type
+    if not memory.is_host and memory.device is not device:
+        raise BackendError(
+            f"device {device.name!r} has memory of type {memory.name!r}, which names another device"
+        )
+    backend = device.init_backend()
+    if isinstance(backend, Async) != device.asynchronous:
+        raise BackendError(
+            f"device {device.name!r} says asynchronous = {device.asynchronous}, but its stream is"
+            f" {'' if isinstance(backend, Async) else 'not '}Async"
+        )
     return backend

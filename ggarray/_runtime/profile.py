@@ -17,9 +17,10 @@ from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.devices import Device
 from ggarray._runtime.table import aligned_table
 from ggarray._runtime.threads import get_num_threads
-from ggarray.interface import PRODUCTS, BackendDevice, Op, Value
+from ggarray.interface import PRODUCTS, BackendDevice, Op, Tensor, Value
 
 if TYPE_CHECKING:
+    from ggarray._graph.ir import Vertex
     from ggarray._graph.node import Node
 
 _ROWS = 20  # events that a table shows
@@ -97,7 +98,7 @@ class Profile(Sequence[Event]):
     --------
     >>> x = xp.ones((2, 3), device="cpu")
     >>> with xp.profile() as p:
-    ...     xp.evaluate((x @ x.T)[0] + 1 * (x @ x[0]))
+    ...     xp.evaluate((x @ x.T)[0] + 2 * (x @ x[0]))
     >>> [(event.step, event.op.value, event.backend, event.shape) for event in p]
     [(0, 'matmul', 'cpu', (2, 2)), (1, 'view', 'host', (2,)), (2, 'matmul', 'cpu', (2,)),
      (3, 'scale', 'host', (2,)), (4, 'add', 'host', (2,))]
@@ -234,8 +235,8 @@ def profile() -> Iterator[Profile]:
 
 
 def record(
-    node: "Node",
-    operands: Sequence[Value],
+    node: "Node | Vertex",
+    operands: Sequence[Value | Tensor],
     device: BackendDevice | None,
     step: int | None,
     start: int,
@@ -256,7 +257,7 @@ def record(
         start=start,
         duration=duration,
         bytes_read=sum(map(_stored_bytes, operands)) if moves else 0,
-        bytes_written=node.nbytes if moves else 0,
+        bytes_written=math.prod(node.shape) * node.dtype.itemsize if moves else 0,
         multiply_adds=multiply_adds(node, operands),
         threads=get_num_threads() if device is not None else 1,
         step=step,
@@ -267,15 +268,17 @@ def record(
         each._events.append(event)
 
 
-def _stored_bytes(value: Value) -> int:
+def _stored_bytes(value: Value | Tensor) -> int:
     """Return the bytes of a value, those that broadcasting repeats once."""
-    data = value.data if isinstance(value, Blocks) else value
+    if isinstance(value, Tensor) and value.axis is not None:
+        return value.nbytes
+    data: Any = value.data if isinstance(value, Blocks) else value
     axes = zip(data.shape, data.strides, strict=True)
     stored: int = math.prod(length if stride else min(length, 1) for length, stride in axes)
-    return stored * data.itemsize
+    return stored * int(data.dtype.itemsize)
 
 
-def multiply_adds(node: "Node", operands: Sequence[Value]) -> int:
+def multiply_adds(node: "Node | Vertex", operands: Sequence[Any]) -> int:
     """Return the multiply-adds of a product; 0 of any other node."""
     if node.op not in PRODUCTS:
         return 0

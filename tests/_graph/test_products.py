@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from doubles import NumpyDevice
+from doubles import NumpyBackend, NumpyDevice
 from hypothesis import given, settings, strategies as st
 
 import ggarray as xp
@@ -13,7 +13,7 @@ from ggarray._quantized.blocks import Blocks
 from ggarray._quantized.reference import dequantize_blocks
 from ggarray._quantized.traits import q4_1, q8_0
 from ggarray.backends.cpu import registry
-from ggarray.interface import BackendError, Kernel, Op, Status, Tensor
+from ggarray.interface import BackendError, Flag, Kernel, Op, Status, Tensor
 
 (CPU,) = registry.devices()
 
@@ -374,3 +374,32 @@ def test_vectors_as_matrices():
     np.testing.assert_array_equal(dequantize_blocks(right), expected[:, None])
     for matrix in (row, left, Tensor((2, 3), vector.dtype, (24, 8))):
         assert products.as_matrix(matrix, left=True) is matrix
+
+
+EPILOGUES = {  # shapes of operands and of what is added
+    "all": ((300, 4), (4, 70), (300, 70)),
+    "a row": ((300, 4), (4, 70), (1, 70)),
+    "a column": ((300, 4), (4, 70), (300, 1)),
+    "one number": ((70, 4), (4, 300), (1, 1)),
+    "a row of panels of columns": ((70, 4), (4, 300), (1, 300)),
+    "a column of panels of columns": ((70, 4), (4, 300), (70, 1)),
+    "batches": ((5, 90, 4), (4, 70), (5, 90, 70)),
+    "one for all batches": ((5, 90, 4), (4, 70), (1, 90, 70)),
+    "a number each": ((5, 90, 4), (5, 4, 70), (5, 1, 1)),
+    "batches of batches": ((2, 3, 90, 4), (4, 70), (1, 3, 1, 70)),
+}
+
+
+@pytest.mark.parametrize("beta", [1, -1])
+@pytest.mark.parametrize("name", EPILOGUES)
+def test_what_is_done_to_a_product_is_done_to_its_panels(panels, monkeypatch, name, beta):
+    backend = NumpyBackend("panels")
+    monkeypatch.setattr(panels, "backend", backend)
+    a, b, bias = (normal(shape, seed=at) for at, shape in enumerate(EPILOGUES[name]))
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    out = np.full(shape, np.nan, np.float32)
+    products.run(Kernel(Op.MATMUL, (a, b), out, 2.5, beta, bias), CPU, 1)
+    np.testing.assert_allclose(out, 2.5 * (a @ b) + beta * bias, rtol=1e-5, atol=1e-5)
+    assert_cover(panels, out)
+    assert len(backend.computed) > 1
+    assert {kernel.flags for kernel in panels.kernels} == {Flag.COMPUTE}

@@ -10,7 +10,7 @@ from values import zeros_q8_0
 import ggarray as xp
 from ggarray._graph.node import pending
 from ggarray._storage import registry, writers
-from ggarray.interface import Op
+from ggarray.interface import HOST, Op
 
 VALUE = np.array([[1.0, 2.0], [3.0, 4.0]])
 
@@ -57,7 +57,7 @@ def test_what_is_there_stays(x, counting):
     assert counting.computed == []
 
 
-@pytest.mark.parametrize("function", [xp.evaluate, xp.is_pending, xp.graph])
+@pytest.mark.parametrize("function", [xp.evaluate, xp.is_pending, xp.graph, xp.reserve])
 @pytest.mark.parametrize("wrong", [VALUE, 1.0, "x", None, [1.0]])
 def test_what_is_no_array(x, function, wrong):
     with pytest.raises(TypeError, match="Array is wanted"):
@@ -65,6 +65,31 @@ def test_what_is_no_array(x, function, wrong):
     if function is not xp.is_pending:
         with pytest.raises(TypeError, match="Array is wanted"):
             function(x, wrong)
+
+
+# -- reserve ------------------------------------------------------------------------------------
+
+
+def test_reserving_computes_nothing_and_keeps_nothing_alive(x, counting):
+    operand = xp.ones((2, 2), device="counting")
+    memory = weakref.ref(operand._np)
+    product = (x @ operand) @ x
+    before = books()
+    xp.reserve(x, product, zeros_q8_0((1, 32)))
+    assert books() == before
+    assert xp.is_pending(product)
+    assert counting.computed == []
+    del operand, product
+    assert memory() is None
+
+
+def test_reserved_memory_is_enough_for_what_takes_less(counting, monkeypatch):
+    large, small = xp.ones((200, 200), device="counting"), xp.ones((100, 100), device="counting")
+    xp.reserve(large @ large @ large)
+    monkeypatch.setattr(type(HOST), "alloc", None)  # no more is asked for
+    for x, n in ((large, 200), (small, 100), (large, 200)):
+        np.testing.assert_array_equal(np.asarray(x @ x @ x), np.full((n, n), float(n * n)))
+    assert len(counting.computed) == 6
 
 
 # -- graph --------------------------------------------------------------------------------------
@@ -110,6 +135,21 @@ def test_looking_changes_nothing(x, counting):
         np.testing.assert_array_equal(np.asarray(array), expected)
     assert counting.computed == [Op.MATMUL] * 2
     assert (str(graph), repr(graph), graph.explain(), graph.to_dot()) == texts[:4]
+
+
+def test_the_plan_of_a_graph(x):
+    product = x @ x
+    total = 2.0 * product - x
+    assert xp.graph(product.T, total).plan.splitlines() == [
+        "split 0 on counting",
+        "   0  matmul    counting    float64(2, 2)             kept;"
+        " device counting takes this matmul of float64",
+        "   1  view      counting    float64(2, 2)             view; a view: no element moves",
+        "split 1 on host",
+        "   2  scale     host        float64(2, 2)             kept; a scaling: NumPy computes it",
+        "   3  add       host        float64(2, 2)             kept; a sum: NumPy computes it",
+    ]
+    assert xp.graph(x).plan == xp.graph().plan == ""
 
 
 def test_a_graph_keeps_nothing_alive(x, counting):

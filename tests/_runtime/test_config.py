@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 import ggarray as xp
+from ggarray._graph import memory, plan_cache
 from ggarray._runtime import plugins
 
 
 def marked(text):
     """Return the names of the devices, and of those that are marked as the default."""
-    lines = text.split("devices (* the default)\n")[1].splitlines()
-    default = [line.split()[1] for line in lines if line.startswith("*")]
-    return [line[2:].split()[0] for line in lines], default
+    devices = text.split("devices (* the default)\n")[1].split("plans ")[0]
+    lines = devices.splitlines()
+    names = [line[2:].split("  ")[0] for line in lines]
+    return names, [name for name, line in zip(names, lines, strict=True) if line[0] == "*"]
 
 
 def test_show_config(capsys):
@@ -49,6 +51,26 @@ def test_backends_that_are_left_out(capsys, monkeypatch):
         "  fast of fast-arrays 2.0: OSError: no driver",
         "  slow of slow-arrays 1.0: OSError: no bus",
     ]
+
+
+def last_lines(capsys):
+    """Return what is said of plans and of memory."""
+    xp.show_config()
+    return capsys.readouterr().out.splitlines()[-2:]
+
+
+def test_plans_and_memory(capsys, counting):
+    plan_cache.clear()
+    memory.release()
+    plans, kept = last_lines(capsys)
+    assert plans == "plans 0 kept, of 0 steps; used again 0 times, made 0 times"
+    assert kept.startswith("memory kept for plans 0.0 MiB, for constants on devices ")
+    x = xp.ones((512, 512), device="counting")
+    for _ in range(3):
+        xp.evaluate(x @ x @ x)
+    plans, kept = last_lines(capsys)
+    assert plans == "plans 1 kept, of 2 steps; used again 2 times, made 1 times"
+    assert kept.startswith("memory kept for plans 2.0 MiB, ")  # the value in between
 
 
 def test_command():

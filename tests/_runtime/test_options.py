@@ -1,6 +1,7 @@
 """Options: one table, checked, and local to threads and tasks within `options`."""
 
 import asyncio
+import re
 import threading
 
 import pytest
@@ -8,17 +9,20 @@ from scripts import run_script
 
 import ggarray as xp
 from ggarray._runtime import options as module
-from ggarray._runtime.options import OPTIONS, Settings
+from ggarray._runtime.options import OPTIONS, REWRITES, Settings
 
 DEFAULTS = {"lazy": True, "max_pending_nodes": 10_000, "max_pending_bytes": 256 << 20}
 DEFAULTS |= {"fallback": "cpu", "source_lines": True, "memory_limit": None}
+DEFAULTS |= {"fuse": frozenset(REWRITES), "weight_cache": 1 << 30}
 
 
 @pytest.fixture(autouse=True)
 def process(monkeypatch):
     """Let a test set the process's options."""
     monkeypatch.setattr(module, "_process", None)
-    monkeypatch.delenv("GGARRAY_LAZY", raising=False)
+    for option in OPTIONS.values():
+        if option.environment:
+            monkeypatch.delenv(option.environment, raising=False)
 
 
 def test_defaults():
@@ -78,6 +82,18 @@ BAD = [
     ("memory_limit", 0),
     ("source_lines", "perhaps"),
     ("memory_limit", "much"),
+    ("weight_cache", -1),
+    ("weight_cache", None),
+    ("weight_cache", False),
+    ("weight_cache", 0.5),
+    ("fuse", None),
+    ("fuse", 1),
+    ("fuse", "all"),
+    ("fuse", ""),
+    ("fuse", "copies,"),
+    ("fuse", "true,copies"),
+    ("fuse", {"copies", "epilogue"}),
+    ("fuse", ["copies", 1]),
 ]
 
 
@@ -85,9 +101,63 @@ BAD = [
 @pytest.mark.parametrize(("name", "value"), BAD)
 def test_bad_value(setter, name, value):
     other = "max_pending_bytes" if name != "max_pending_bytes" else "max_pending_nodes"
-    with pytest.raises(ValueError, match=f"option {name} is .*{value!r}"):
+    with pytest.raises(ValueError, match=f"option {name} is .*{re.escape(repr(value))}"):
         SETTERS[setter](**{other: 7, name: value})
     assert xp.get_options() == DEFAULTS
+
+
+FUSE = [
+    (True, REWRITES),
+    (False, ()),
+    ("on", REWRITES),
+    ("No", ()),
+    ("0", ()),
+    ("copies", ["copies"]),
+    ("epilogues, copies", ["copies", "epilogues"]),
+    ({"dead_code"}, ["dead_code"]),
+    (["copies", "copies"], ["copies"]),
+    (("copies", "dead_code"), ["copies", "dead_code"]),
+    (frozenset(), ()),
+]
+
+
+@pytest.mark.parametrize(("value", "names"), FUSE)
+def test_fuse_is_a_set_of_names(value, names):
+    with xp.options(fuse=value):
+        assert xp.get_options() == {**DEFAULTS, "fuse": frozenset(names)}
+
+
+@pytest.mark.parametrize(("text", "names"), [row for row in FUSE if isinstance(row[0], str)])
+def test_fuse_in_the_environment(monkeypatch, text, names):
+    monkeypatch.setenv("GGARRAY_FUSE", text)
+    assert xp.get_options() == {**DEFAULTS, "fuse": frozenset(names)}
+
+
+def test_what_was_given_for_fuse_may_change():
+    names = {"copies"}
+    xp.set_options(fuse=names)
+    names.add("no such")
+    assert xp.get_options()["fuse"] == {"copies"}
+    xp.set_options(**xp.get_options())
+
+
+@pytest.mark.parametrize("given", ["options", "environment"])
+def test_unknown_rewrites_are_told_the_known(monkeypatch, given):
+    if given == "environment":
+        monkeypatch.setenv("GGARRAY_FUSE", "no such")
+    with pytest.raises(ValueError, match=r"option fuse is .*'no such'") as caught:
+        xp.set_options(**{"fuse": {"no such"}} if given == "options" else {})
+    assert all(name in str(caught.value) for name in REWRITES)
+    assert ("GGARRAY_FUSE" in str(caught.value)) == (given == "environment")
+
+
+def test_every_rewrite_is_documented():
+    assert all(f"``{name}``" in xp.set_options.__doc__ for name in REWRITES)
+
+
+def test_no_weights_may_be_kept():
+    xp.set_options(weight_cache=0)
+    assert xp.get_options()["weight_cache"] == 0
 
 
 def test_options_nest():

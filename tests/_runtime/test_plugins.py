@@ -151,23 +151,23 @@ def test_no_device_at_all():
 
 @pytest.mark.parametrize("lazy", [True, False])
 def test_what_a_device_refuses_is_computed_by_the_cpu(lazy):
-    device = Choosy("choosy", rows=0)
+    device = Choosy("picky", rows=0)
     xp.register_backend(Devices(device))
-    a, b = xp.asarray(A, device="choosy"), xp.asarray(B, device="choosy")
+    a, b = xp.asarray(A, device="picky"), xp.asarray(B, device="picky")
     with xp.options(lazy=lazy):
         product = a @ b
         chain = product @ b.T - xp.linalg.outer(a[:, 0], b[:, 0])
     expected = A @ B @ B.T - np.outer(A[:, 0], B[:, 0])
     np.testing.assert_array_equal(np.asarray(chain), expected)
-    assert product.device == chain.device == "choosy"
+    assert product.device == chain.device == "picky"
     assert len(device.asked) >= 3
     assert device.backend.computed == []
 
 
 def test_each_product_of_a_plan_has_its_own_backend():
-    device = Choosy("choosy", rows=3)
+    device = Choosy("picky", rows=3)
     xp.register_backend(Devices(device))
-    a, b = xp.asarray(A, device="choosy"), xp.asarray(B, device="choosy")
+    a, b = xp.asarray(A, device="picky"), xp.asarray(B, device="picky")
     small = a @ b  # 3 rows
     large = b @ small.T  # 4 rows
     again = a @ large  # 3 rows
@@ -176,16 +176,17 @@ def test_each_product_of_a_plan_has_its_own_backend():
 
 
 def test_what_a_device_is_asked_about():
-    device = Choosy("choosy", rows=9)
+    device = Choosy("picky", rows=9)
     xp.register_backend(Devices(device))
-    a, b = xp.asarray(A, device="choosy"), xp.asarray(B, device="choosy")
-    weights = xp.quantize(xp.ones((5, 32), dtype=xp.float32, device="choosy"), xp.q8_0)
+    a, b = xp.asarray(A, device="picky"), xp.asarray(B, device="picky")
+    weights = xp.quantize(xp.ones((5, 32), dtype=xp.float32, device="picky"), xp.q8_0)
     device.asked.clear()
     xp.evaluate((a @ b).T @ a[:, 1])
     xp.evaluate(xp.linalg.outer(a[:, 0], b[0]) + a @ b)
-    xp.evaluate(weights @ xp.ones((32, 2), dtype=xp.float32, device="choosy"))
+    xp.evaluate(weights @ xp.ones((32, 2), dtype=xp.float32, device="picky"))
     shapes = {tuple(x.shape for x in (*node.operands, node.out)) for node in device.asked}
-    assert shapes == {
+    large = {each for each in shapes if each[-1] == (4096, 4096)}  # to say why it refuses
+    assert shapes - large == {
         ((3, 4), (4, 5), (3, 5)),
         ((5, 3), (3, 1), (5, 1)),  # a vector is a column
         ((3, 1), (5, 1), (3, 5)),  # two of an outer product are, too

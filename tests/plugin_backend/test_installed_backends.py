@@ -12,10 +12,11 @@ import pytest
 from scripts import TESTS, install, run_script
 
 import ggarray as xp
+from ggarray.backends import blas, cpu
 from ggarray.interface import API_VERSION
 
 SOURCE = Path(__file__).parent
-NAMES = ["faulty", "null", "reference"]
+NAMES = ["faulty", "faulty:remote", "null", "reference", "reference:remote"]
 ORIGIN = "faulty of ggarray-plugin-backends 1.0"
 
 
@@ -79,20 +80,20 @@ def test_what_is_installed_is_there(site):
         names = list(xp.devices())
         print(*names, sep="\\n")
         assert xp.get_default_device() is before
-        assert before not in names[-3:]
+        assert before not in names[-5:]
         assert xp.Device("reference") in xp.devices()
         assert xp.ones(2, device="reference").device == "reference"
         assert not records
     """
-    here = [name for name in xp.devices() if name not in ("counting", "failing")]
-    assert run(script, site).splitlines() == [*here, *NAMES]
+    built_in = [device.name for each in (cpu, blas) for device in each.registry.devices()]
+    assert run(script, site).splitlines() == [*built_in, *NAMES]
 
 
 def test_registered_backends_come_last(site):
     script = """
         from doubles import NumpyRegistry
         xp.register_backend(NumpyRegistry())
-        print(*xp.devices()[-5:])
+        print(*xp.devices()[-7:])
     """
     assert run(script, site).split() == [*NAMES, "counting", "failing"]
 
@@ -148,7 +149,7 @@ def test_a_broken_backend_is_left_out(site, fault):
         import contextlib, io
         error = {BROKEN[fault]!r}
         assert xp.devices()[0] == "cpu"
-        assert xp.devices()[-2:] == ("null", "reference")
+        assert xp.devices()[-3:] == ("null", "reference", "reference:remote")
         assert "faulty" not in xp.devices()
 
         (record,) = records
@@ -161,7 +162,7 @@ def test_a_broken_backend_is_left_out(site, fault):
                 xp.ones(1, device=name)
             except ValueError as unknown:
                 assert f"unknown device {{name!r}}" in str(unknown)
-                assert "null, reference" in str(unknown)
+                assert "null, reference, reference:remote" in str(unknown)
                 assert (error in str(unknown)) is meant, unknown
             else:
                 raise AssertionError(name)
@@ -343,22 +344,22 @@ def test_ctrl_c_while_a_backend_is_imported(tmp_path):
     assert run(script, tmp_path).split() == ["another", "slow"]
 
 
-def test_random_programs(site):
+@pytest.mark.parametrize("device", NAMES)
+def test_random_programs(site, device):
     script = """
         from ggarray._runtime import plugins
         from random_programs import Program
         from ggarray_plugin_backends import faulty
 
-        for device in ("reference", "null", "faulty"):
-            faulty.fault = "supports no outer product"
-            for seed in range(40):
-                Program(seed, device).run(60)
-            with np.errstate(all="ignore"):
-                for seed in range(40, 60):
-                    Program(seed, device, np.float64).run(25)
-        assert plugins.backend_devices()["faulty"].backend.computed
+        faulty.fault = "supports no outer product"
+        for seed in range(40):
+            Program(seed, "DEVICE").run(60)
+        with np.errstate(all="ignore"):
+            for seed in range(40, 60):
+                Program(seed, "DEVICE", np.float64).run(25)
+        assert "DEVICE" in plugins._streams or "DEVICE" == "null"
     """
-    run(script, site)
+    run(script.replace("DEVICE", device), site)
 
 
 def test_random_programs_with_failures(site):
@@ -448,11 +449,14 @@ def test_who_computes(site):
 
         own = plugins.backend_devices()["faulty"]
         assert plugins.candidates("faulty") == ((own,), plugins.backend_devices()["cpu"])
-        a = xp.asarray([[1, 2], [3, 4]], device="faulty")
-        for fault, computed in [
-            ("", 3), ("supports no outer product", 2), ("supports nothing", 0)
+        # plans are kept, with the answers of supports_op: each fault has a dtype of its own
+        for fault, computed, dtype in [
+            ("", 3, xp.int64),
+            ("supports no outer product", 2, xp.int32),
+            ("supports nothing", 0, xp.float64),
         ]:
             faulty.fault = fault
+            a = xp.asarray([[1, 2], [3, 4]], dtype=dtype, device="faulty")
             own.backend.computed = 0
             chain = a @ a @ a + xp.linalg.outer(a[0], a[1])
             assert chain.device == "faulty"
@@ -471,11 +475,28 @@ FAILING = {
     "allocation failed": "MemoryError",
     "aborted": "KeyboardInterrupt",
     "raise": "OSError",
+    "failed in the end": "xp.BackendError",
+    "allocation failed in the end": "MemoryError",
+    "aborted in the end": "KeyboardInterrupt",
+    "raise in the end": "OSError",
 }
 
 
-@pytest.mark.parametrize("fault", FAILING)
-def test_a_failure_leaves_arrays_pending(site, fault):
+FAILING_MEMORY = {
+    "takes no tensors": "MemoryError",
+    "cannot be written": "OSError",
+    "cannot be read": "OSError",
+}
+
+
+@pytest.mark.parametrize(
+    ("device", "fault", "error"),
+    [
+        *[("faulty", *each) for each in (FAILING | {"cannot map memory": "OSError"}).items()],
+        *[("faulty:remote", *each) for each in (FAILING | FAILING_MEMORY).items()],
+    ],
+)
+def test_a_failure_leaves_arrays_pending(site, device, fault, error):
     script = f"""
         from ggarray_plugin_backends import faulty
 
@@ -486,15 +507,15 @@ def test_a_failure_leaves_arrays_pending(site, fault):
             for _ in range(2):
                 try:
                     call()
-                except {FAILING[fault]} as error:
-                    assert type(error) is {FAILING[fault]}
+                except {error} as raised:
+                    assert type(raised) is {error}
                 else:
                     raise AssertionError("no error")
             return True
 
         for remedy in ("", "supports no outer product", "supports nothing"):
-            a, b = (xp.asarray(each, device="faulty") for each in (A, B))
-            total = xp.zeros((2, 2), device="faulty")
+            a, b = (xp.asarray(each, device="{device}") for each in (A, B))
+            total = xp.zeros((2, 2), device="{device}")
             lone = b @ a
             chain = (a @ b).T @ a - xp.linalg.outer(a[0], b[1])
             total += chain
@@ -519,6 +540,27 @@ def test_a_failure_leaves_arrays_pending(site, fault):
             assert fails(lambda: a @ b)
             faulty.fault = ""
             np.testing.assert_array_equal(np.asarray(a @ b), A @ B)
+    """
+    run(script, site)
+
+
+def test_a_device_without_memory_left(site):
+    script = """
+        from ggarray_plugin_backends import faulty
+
+        faulty.fault = "out of memory"
+        a = xp.asarray([[1.0, 2.0], [3.0, 4.0]], device="faulty:remote")
+        product = a @ a
+        for _ in range(2):
+            try:
+                product.tolist()
+            except MemoryError as error:
+                assert "faulty:remote" in str(error)
+            else:
+                raise AssertionError("no error")
+            assert xp.is_pending(product)
+        faulty.fault = ""
+        assert product.tolist() == [[7.0, 10.0], [15.0, 22.0]]
     """
     run(script, site)
 

@@ -51,47 +51,52 @@ typedef struct {
     int64_t ld;
 } layout;
 
+/* A number in the precision of a product, its imaginary part last. */
+typedef union {
+    float s[2];
+    double d[2];
+} number;
+
 typedef struct {
     int64_t m, n, k;
     int64_t a_row, a_col, b_row, b_col, out_row; /* in elements from here on */
     layout a, b;
+    number alpha, beta;
 } product;
 
 /* The calls, for a width of the integers and a type. Complex scalars go by address. */
-#define CALLS(NAME, INT, SCALAR, ONE, ZERO)                                                      \
+#define CALLS(NAME, INT, SCALAR, PART)                                                           \
     static void gemm_##NAME(void *routine, const product *p, const void *a, const void *b,       \
                             void *out)                                                           \
     {                                                                                            \
         ((void (*)(int, int, int, INT, INT, INT, SCALAR, const void *, INT, const void *, INT,   \
                    SCALAR, void *, INT))routine)(                                                \
             ROW_MAJOR, p->a.transposed ? TRANS : NO_TRANS, p->b.transposed ? TRANS : NO_TRANS,   \
-            (INT)p->m, (INT)p->n, (INT)p->k, ONE, a, (INT)p->a.ld, b, (INT)p->b.ld, ZERO, out,   \
-            (INT)p->out_row);                                                                     \
+            (INT)p->m, (INT)p->n, (INT)p->k, p->alpha.PART, a, (INT)p->a.ld, b, (INT)p->b.ld,    \
+            p->beta.PART, out, (INT)p->out_row);                                                 \
     }                                                                                            \
-    /* y[rows] = matrix[rows, columns] @ x[columns], or the transpose of matrix. */              \
-    static void gemv_##NAME(void *routine, int64_t rows, int64_t columns, layout matrix,         \
-                            const void *values, const void *x, int64_t x_step, void *y,          \
-                            int64_t y_step)                                                      \
+    /* y[rows] = alpha * matrix[rows, columns] @ x[columns] + beta * y[rows], or the transpose   \
+     * of matrix. */                                                                             \
+    static void gemv_##NAME(void *routine, const product *p, int64_t rows, int64_t columns,      \
+                            layout matrix, const void *values, const void *x, int64_t x_step,    \
+                            void *y, int64_t y_step)                                             \
     {                                                                                            \
         ((void (*)(int, int, INT, INT, SCALAR, const void *, INT, const void *, INT, SCALAR,     \
                    void *, INT))routine)(                                                        \
             ROW_MAJOR, matrix.transposed ? TRANS : NO_TRANS,                                     \
             (INT)(matrix.transposed ? columns : rows),                                           \
-            (INT)(matrix.transposed ? rows : columns), ONE, values, (INT)matrix.ld, x,           \
-            (INT)x_step, ZERO, y, (INT)y_step);                                                  \
+            (INT)(matrix.transposed ? rows : columns), p->alpha.PART, values, (INT)matrix.ld, x, \
+            (INT)x_step, p->beta.PART, y, (INT)y_step);                                          \
     }
 
-static const float c_one[2] = {1, 0}, c_zero[2] = {0, 0};
-static const double z_one[2] = {1, 0}, z_zero[2] = {0, 0};
-
-CALLS(s_32, int32_t, float, 1, 0)
-CALLS(d_32, int32_t, double, 1, 0)
-CALLS(c_32, int32_t, const void *, c_one, c_zero)
-CALLS(z_32, int32_t, const void *, z_one, z_zero)
-CALLS(s_64, int64_t, float, 1, 0)
-CALLS(d_64, int64_t, double, 1, 0)
-CALLS(c_64, int64_t, const void *, c_one, c_zero)
-CALLS(z_64, int64_t, const void *, z_one, z_zero)
+CALLS(s_32, int32_t, float, s[0])
+CALLS(d_32, int32_t, double, d[0])
+CALLS(c_32, int32_t, const void *, s)
+CALLS(z_32, int32_t, const void *, d)
+CALLS(s_64, int64_t, float, s[0])
+CALLS(d_64, int64_t, double, d[0])
+CALLS(c_64, int64_t, const void *, s)
+CALLS(z_64, int64_t, const void *, d)
 
 static void (*const gemm[2][SHIM_TYPES])(void *, const product *, const void *, const void *,
                                          void *) = {
@@ -99,8 +104,8 @@ static void (*const gemm[2][SHIM_TYPES])(void *, const product *, const void *, 
     {gemm_s_64, gemm_d_64, gemm_c_64, gemm_z_64},
 };
 
-static void (*const gemv[2][SHIM_TYPES])(void *, int64_t, int64_t, layout, const void *,
-                                         const void *, int64_t, void *, int64_t) = {
+static void (*const gemv[2][SHIM_TYPES])(void *, const product *, int64_t, int64_t, layout,
+                                         const void *, const void *, int64_t, void *, int64_t) = {
     {gemv_s_32, gemv_d_32, gemv_c_32, gemv_z_32},
     {gemv_s_64, gemv_d_64, gemv_c_64, gemv_z_64},
 };
@@ -135,6 +140,14 @@ static int is_aligned(const void *start, int type, int64_t row, int64_t column, 
         if (strides[i] % (int64_t)alignment[type])
             return 0;
     return 1;
+}
+
+static int is_empty(int64_t m, int64_t n, int64_t k, int dims, const int64_t *sizes)
+{
+    for (int i = 0; i < dims; i++)
+        if (sizes[i] == 0)
+            return 1;
+    return m == 0 || n == 0 || k == 0;
 }
 
 static int fits_32_bits(const product *p)
@@ -186,13 +199,27 @@ static void multiply(const shim_vendor *vendor, int type, const product *p, cons
 {
     const int wide = vendor->ilp64 != 0;
     if (p->n == 1) {
-        gemv[wide][type](vendor->gemv[type], p->m, p->k, p->a, a, b, p->b_row, out, p->out_row);
+        gemv[wide][type](vendor->gemv[type], p, p->m, p->k, p->a, a, b, p->b_row, out,
+                         p->out_row);
     } else if (p->m == 1) {
         const layout b_transposed = {!p->b.transposed, p->b.ld};
-        gemv[wide][type](vendor->gemv[type], p->n, p->k, b_transposed, b, a, p->a_col, out, 1);
+        gemv[wide][type](vendor->gemv[type], p, p->n, p->k, b_transposed, b, a, p->a_col, out, 1);
     } else {
         gemm[wide][type](vendor->gemm[type], p, a, b, out);
     }
+}
+
+static number to_number(int type, double real, double imaginary)
+{
+    number x;
+    if (type == SHIM_S || type == SHIM_C) {
+        x.s[0] = (float)real;
+        x.s[1] = (float)imaginary;
+    } else {
+        x.d[0] = real;
+        x.d[1] = imaginary;
+    }
+    return x;
 }
 
 /* Sets the library's threads where n is not what was asked for last time, or is exceeded.
@@ -208,12 +235,18 @@ static void limit_threads(shim_vendor *vendor, int n)
 
 int shim_matmul(shim_vendor *vendor, int n_threads, int type, const void *a, const void *b,
                 void *out, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_col,
-                int64_t b_row, int64_t b_col, int64_t out_row, int dims, const int64_t *batch)
+                int64_t b_row, int64_t b_col, int64_t out_row, int dims, const int64_t *batch,
+                const shim_epilogue *epilogue)
 {
     if (dims > MAX_DIMS)
         return SHIM_FAILED;
+    if (is_empty(m, n, k, dims, batch))
+        return SHIM_EMPTY;
     const int64_t *a_batch = batch + dims, *b_batch = a_batch + dims, *out_batch = b_batch + dims;
-    product p = {m, n, k, a_row, a_col, b_row, b_col, out_row, {0}, {0}};
+    product p = {m, n, k, a_row, a_col, b_row, b_col, out_row, {0}, {0}, {{0}}, {{0}}};
+    p.alpha = epilogue ? to_number(type, epilogue->alpha[0], epilogue->alpha[1])
+                       : to_number(type, 1, 0);
+    p.beta = to_number(type, epilogue && epilogue->add ? 1 : 0, 0);
     int status = (is_aligned(a, type, a_row, a_col, dims, a_batch) ? 0 : SHIM_COPY_A) |
                  (is_aligned(b, type, b_row, b_col, dims, b_batch) ? 0 : SHIM_COPY_B);
     dims = merge_batches(&p, dims, batch, a_batch, b_batch, out_batch);

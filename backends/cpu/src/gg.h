@@ -71,4 +71,47 @@ int gg_from_float(int type, const float *source, void *out, int64_t n, int n_thr
 
 int64_t gg_block_size(int type);
 
+/* What a job does; a job of another number fails. */
+enum {
+    GG_MATMUL = 1, /* parameters as of gg_matmul */
+    GG_OUT_PROD,   /* parameters: type, m, n, a_stride, b_stride, out_row */
+    GG_TO_FLOAT,   /* of a; parameters as of gg_to_float */
+    GG_FROM_FLOAT  /* of a; parameters: type, n */
+};
+
+/* One step of a graph. Operands and result are given by their places among the addresses. */
+typedef struct {
+    int op;
+    int a, b, out;
+    const int64_t *parameters;
+} gg_job;
+
+/* Computes jobs[*done] and those that follow, and counts in *done. Returns when all n are done,
+ * one has failed (it is not counted), or `limit` microseconds have gone by. Jobs whose result has
+ * no address are passed over. */
+int gg_graph_compute(const gg_job *jobs, int64_t n, void **addresses, int64_t limit, int n_threads,
+                     int64_t *done);
+
+/* While on, jobs stop before their next piece. */
+void gg_set_abort(int on);
+
+enum { GG_MAX_THREADS = 1024 };
+
+/* A thread pool. One that is paused keeps its workers asleep until its next job, or until it is
+ * resumed; other workers wait actively for a moment after each job. */
+typedef struct gg_pool gg_pool;
+
+/* For n_threads threads, the caller of a job among them; NULL where memory is short. */
+gg_pool *gg_pool_new(int n_threads);
+
+/* Ends the workers, and returns when they have. No thread uses the pool. */
+void gg_pool_free(gg_pool *pool);
+
+void gg_pool_pause(gg_pool *pool);
+void gg_pool_resume(gg_pool *pool);
+int gg_pool_is_paused(gg_pool *pool);
+
+/* Has the calling thread use a pool, or the shared one for NULL; returns what it used before. */
+gg_pool *gg_pool_use(gg_pool *pool);
+
 #endif

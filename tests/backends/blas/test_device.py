@@ -12,7 +12,7 @@ from ggarray.backends.blas import registry
 from ggarray.backends.blas._shim import ffi
 from ggarray.backends.blas.device import BlasDevice
 from ggarray.backends.blas.vendors import find_numpy_openblas
-from ggarray.interface import DeviceType, Kernel, Op, Status, Tensor
+from ggarray.interface import DeviceType, Flag, Kernel, Op, Status, Tensor
 
 TOLERANCE = {"f": 1e-5, "d": 1e-13, "F": 1e-5, "D": 1e-13}
 SHAPES = [(5, 7, 3), (1, 7, 3), (5, 1, 3), (1, 1, 4), (1, 1, 1), (5, 7, 1), (37, 48, 65)]
@@ -59,26 +59,28 @@ def layouts(x):
     }
 
 
-def product(backend, a, b):
-    """Compute a @ b into memory full of NaN, between sentinels which must stay."""
+def product(backend, a, b, alpha=1, beta=0, bias=None):
+    """Compute a product into memory full of NaN, between sentinels which must stay."""
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     dtype = np.float32 if Blocks in (type(a), type(b)) else a.dtype
     memory = np.full((*shape[:-2], shape[-2] + 2, shape[-1] + 3), 7, dtype)
     out = memory[..., 1:-1, 2:-1]
     out.fill(np.nan)
-    assert backend.graph_compute([Kernel(Op.MATMUL, (a, b), out)]) is Status.SUCCESS
+    kernel = Kernel(Op.MATMUL, (a, b), out, alpha, beta, bias)
+    assert backend.graph_compute([kernel]) is Status.SUCCESS
     result = out.copy()
     out.fill(7)
     assert (memory == 7).all()
     return result
 
 
-def assert_close(actual, a, b):
+def assert_close(actual, a, b, alpha=1, beta=0, bias=0):
     dtype = actual.dtype.char
     wide = "D" if dtype in "FD" else "d"
     a, b = a.astype(wide), b.astype(wide)
-    bound = TOLERANCE[dtype] * (np.abs(a) @ np.abs(b))
-    assert (np.abs(actual - a @ b) <= bound).all()
+    bound = TOLERANCE[dtype] * (abs(alpha) * (np.abs(a) @ np.abs(b)) + np.abs(bias))
+    expected = alpha * (a @ b) + beta * np.asarray(bias, wide)
+    assert (np.abs(actual - expected) <= bound).all()
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
@@ -174,6 +176,138 @@ def test_nonfinite_operands(backend, dtype, m, n):
     a[...] = 1
     b[2] = np.inf
     assert not np.isfinite(product(backend, a, b)).any()
+
+
+# -- epilogues -------------------------------------------------------------------------------------
+
+FACTORS = {"f": [1, -1, -0.375], "F": [1, -1, 0.5, 1j, 0.5 - 1.25j]}
+FACTORS |= {"d": FACTORS["f"], "D": FACTORS["F"]}
+
+
+def biases(dtype, shape, seed=2):
+    """Return what may be added to a result of this shape, with its sign; nothing is, too."""
+    rows, columns = shape[-2:]
+    lengths = {(rows, columns), (1, columns), (rows, 1), (1, 1)}
+    yield 0, None
+    for number, matrix in enumerate(sorted(lengths)):
+        for batch in {(1,) * (len(shape) - 2), shape[:-2]}:
+            yield (-1) ** number, normal((*batch, *matrix), dtype, seed + number)
+    whole = normal((*shape[:-2], columns, 2 * rows), dtype, seed)
+    yield -1, whole[..., ::-2].mT
+    yield 1, np.broadcast_to(whole[..., :1, :1], shape)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize(("m", "n", "k"), [*SHAPES, (5, 7, 0), (1, 7, 0), (5, 1, 0), (40, 1, 50)])
+def test_epilogues(backend, dtype, m, n, k):
+    a, b = normal((m, k), dtype), normal((k, n), dtype, seed=1)
+    names = ["C", "F", "every second", "unaligned"] if k else ["C"]
+    for alpha in FACTORS[dtype]:
+        for beta, bias in biases(dtype, (m, n)):
+            bias_before = None if bias is None else bias.copy()
+            for name in names:
+                left, right = (layouts(x)[name] if k else x for x in (a, b))
+                actual = product(backend, left, right, alpha, beta, bias)
+                assert_close(actual, a, b, alpha, beta, 0 if bias is None else bias)
+            assert bias is None or (bias == bias_before).all()
+
+
+@pytest.mark.parametrize("dtype", "fD")
+@pytest.mark.parametrize(
+    ("a_batch", "b_batch"), [((3,), (3,)), ((3,), ()), ((), (3,)), ((2, 1, 4), (5, 1)), ((0,), ())]
+)
+@pytest.mark.parametrize(("m", "n", "k"), [(4, 6, 5), (1, 6, 5), (4, 1, 5), (1, 1, 5), (4, 6, 0)])
+def test_epilogues_of_batches(backend, dtype, a_batch, b_batch, m, n, k):
+    a, b = normal((*a_batch, m, k), dtype), normal((*b_batch, k, n), dtype, seed=1)
+    shape = (*np.broadcast_shapes(a_batch, b_batch), m, n)
+    for alpha in FACTORS[dtype]:
+        for beta, bias in biases(dtype, shape):
+            actual = product(backend, a, b, alpha, beta, bias)
+            assert_close(actual, a, b, alpha, beta, 0 if bias is None else bias)
+
+
+@pytest.mark.parametrize("on_left", [False, True])
+@pytest.mark.parametrize("length", [257, 320])  # of panels, the last has one row or column
+def test_epilogues_of_quantized_weights(backend, monkeypatch, on_left, length):
+    monkeypatch.setattr("ggarray.backends.blas.device._PANEL_BYTES", 1)  # panels of 256
+    encoded = gguf.quantize(normal((length, 64), "f"), GGUF_TYPES[q4_1])
+    decoded = gguf.dequantize(encoded, GGUF_TYPES[q4_1])
+    blocks = Blocks.from_bytes(encoded, q4_1, (length, 64))
+    x = normal((33, 64), "f", seed=1)
+    quantized, plain = (
+        ((blocks, x.T), (decoded, x.T)) if on_left else ((x, blocks.mT), (x, decoded.T))
+    )
+    shape = (length, 33) if on_left else (33, length)
+    for alpha in FACTORS["f"]:
+        for beta, bias in biases("f", shape):
+            actual = product(backend, *quantized, alpha, beta, bias)
+            assert_close(actual, *plain, alpha, beta, 0 if bias is None else bias)
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize(("m", "n"), [(40, 50), (1, 50), (40, 1), (1, 1)])
+def test_factors_that_underflow_with_an_operand_alone(backend, dtype, m, n):
+    alpha = small = 1e-25 if dtype in "fF" else 1e-250
+    large = 1 / small
+    for left, right in ((small, large), (large, small)):
+        a, b = np.full((m, 33), left, dtype), np.full((33, n), right, dtype)
+        bias = np.full((1, n), alpha, dtype)
+        np.testing.assert_allclose(product(backend, a, b, alpha), 33 * alpha, rtol=1e-5)
+        np.testing.assert_allclose(product(backend, a, b, alpha, -1, bias), 32 * alpha, rtol=1e-5)
+
+
+def special(shape, dtype, seed):
+    """Return numbers of which some are infinite or NaN."""
+    rng = np.random.default_rng(seed)
+    x = normal(shape, dtype, seed)
+    x[rng.random(shape) < 0.02] = np.inf
+    x[rng.random(shape) < 0.02] = -np.inf
+    x[rng.random(shape) < 0.02] = np.nan
+    x[rng.random(shape) < 0.2] = 0
+    return x
+
+
+@pytest.mark.parametrize("dtype", "fd")
+@pytest.mark.parametrize(("m", "n"), [(40, 50), (1, 50), (40, 1)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_special_values_of_products_with_epilogues(backend, dtype, m, n, transposed):
+    a, b = special((m, 9), dtype, 0), special((9, n), dtype, 1)
+    left, right = (np.asfortranarray(x) for x in (a, b)) if transposed else (a, b)
+    for alpha in FACTORS[dtype]:
+        for beta, bias in biases(dtype, (m, n)):
+            bias = None if bias is None else special(bias.shape, dtype, 3)
+            with np.errstate(all="ignore"):
+                terms = (a[:, :, None] * b[None]).sum(axis=1) * alpha
+                expected = terms if bias is None else terms + beta * bias
+            actual = product(backend, left, right, alpha, beta, bias)
+            np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", "FD")
+@pytest.mark.parametrize(("m", "n", "k"), [(40, 50, 9), (1, 50, 9), (40, 1, 9), (4, 5, 0)])
+def test_special_values_of_a_complex_bias_keep_their_parts(backend, dtype, m, n, k):
+    bias = normal((m, n), dtype)
+    bias.real[::2], bias.imag[:, ::3] = np.inf, -np.inf
+    bias[-1, -1] = np.nan
+    a, b = normal((m, k), dtype), normal((k, n), dtype)
+    for alpha in FACTORS[dtype]:
+        for beta in (1, -1):
+            actual, expected = product(backend, a, b, alpha, beta, bias), alpha * (a @ b)
+            for part, into, added in (
+                (actual.real, expected.real, bias.real),
+                (actual.imag, expected.imag, bias.imag),
+            ):
+                np.testing.assert_allclose(part, into + beta * added, rtol=1e-3, atol=1e-3)
+
+
+def test_nodes_that_are_not_to_be_computed(backend):
+    a, out = normal((4, 4), "f"), [np.full((4, 4), 7, "f") for _ in range(4)]
+    flags = [Flag.OUTPUT, Flag.COMPUTE, Flag.INPUT | Flag.OUTPUT, Flag.INPUT | Flag.COMPUTE]
+    graph = [Kernel(Op.MATMUL, (a, a), x, flags=flag) for x, flag in zip(out, flags, strict=True)]
+    assert backend.graph_compute(graph) is Status.SUCCESS
+    for x, computed in zip(out, [False, True, False, True], strict=True):
+        assert (x == 7).all() == (not computed)
+        assert not computed or (assert_close(x, a, a) is None)
 
 
 @pytest.mark.parametrize("dtype", [q4_0, q4_1, q8_0])
@@ -292,6 +426,37 @@ def test_supported_nodes(device):
         assert not device.supports_op(node(512, 512, 512, dtype, Op.OUT_PROD))
     for dtype in (np.int32, np.float16):
         assert not device.supports_op(node(512, 512, 512, dtype))
+
+
+def test_results_of_another_dtype_are_refused(device):
+    plain = node(512, 512, 512)
+    for char in "dFDe":
+        other = plain.out._replace(dtype=np.dtype(char))
+        assert not device.supports_op(Kernel(Op.MATMUL, plain.operands, other))
+        wide = node(512, 512, 512, "d")
+        assert device.supports_op(wide)
+        mixed = (plain.operands[0], wide.operands[1])
+        assert not device.supports_op(Kernel(Op.MATMUL, mixed, wide.out))
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+def test_epilogues_are_taken_where_the_product_is(device, dtype):
+    bias = Tensor((1, 512), np.dtype(dtype), (0, np.dtype(dtype).itemsize))
+    for size in (4, 512):
+        plain = node(size, size, size, dtype)
+        for alpha, beta, added in ((0.5, 0, None), (1, 1, bias), (-1, -1, bias)):
+            kernel = Kernel(Op.MATMUL, plain.operands, plain.out, alpha, beta, added)
+            assert device.supports_op(kernel) == device.supports_op(plain)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_quantized_tensors_are_judged_as_blocks_are(device, axis):
+    weights = Tensor((1024, 1024), q8_0, (0, 0), axis).contiguous()
+    for rows, supported in ((1, False), (512, True)):
+        x = Tensor((rows, 1024), np.dtype("f"), (0, 0)).contiguous()
+        assert device.supports_op(Kernel(Op.MATMUL, (x, weights), x)) == supported
+        wide = x._replace(dtype=np.dtype("d")).contiguous()
+        assert not device.supports_op(Kernel(Op.MATMUL, (x, weights), wide))
 
 
 @pytest.mark.parametrize(("rows", "supported"), [(1, False), (512, True)])

@@ -163,11 +163,12 @@ def test_narrow_integers_refuse_what_they_cannot_state(narrow_library, shape, st
     handle.get_threads = symbols.find("openblas_get_num_threads")
     a, b, out = (ffi.new("float[]", 4) for _ in range(3))
     arguments = (handle, 1, TYPES["f"], a, b, out)
-    small = lib.shim_matmul(*arguments, 2, 2, 2, 8, 4, 8, 4, 8, 0, NO_BATCH)
+    small = lib.shim_matmul(*arguments, 2, 2, 2, 8, 4, 8, 4, 8, 0, NO_BATCH, ffi.NULL)
     assert small == lib.SHIM_SUCCESS
     assert list(out) == [5, 5, 5, 5]
     out[0] = 0
-    assert lib.shim_matmul(*arguments, *shape, *strides, 0, NO_BATCH) == lib.SHIM_FAILED
+    large = lib.shim_matmul(*arguments, *shape, *strides, 0, NO_BATCH, ffi.NULL)
+    assert large == lib.SHIM_FAILED
     assert list(out) == [0, 5, 5, 5]
 
 
@@ -185,7 +186,7 @@ def test_unaligned_operands_are_to_be_copied(offset_a, offset_b, batch, expected
     a, b, out = (ffi.from_buffer(x) for x in memory)
     status = lib.shim_matmul(
         find_numpy_openblas().handle, 1, TYPES["f"], a + offset_a, b + offset_b, out,
-        2, 2, 2, 8, 4, 8, 4, 8, 1, ffi.new("int64_t[]", batch),
+        2, 2, 2, 8, 4, 8, 4, 8, 1, ffi.new("int64_t[]", batch), ffi.NULL,
     )  # fmt: skip
     assert status == expected
 

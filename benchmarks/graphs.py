@@ -1,0 +1,101 @@
+"""Cost of graphs of small products: recorded, then computed together; against NumPy's calls."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import ggarray as xp
+from benchmarks.measure import HEADER, row
+from ggarray._graph import plan_cache
+
+_REPEATS = 9
+_PRODUCTS = 2000  # at least so many are timed together
+
+
+def _chain(x: Any, count: int) -> list[Any]:
+    """Return a product of products, each of the one before."""
+    y = x
+    for _ in range(count):
+        y = y @ x
+    return [y]
+
+
+def _apart(x: Any, count: int) -> list[Any]:
+    """Return products that do not read each other."""
+    return [x @ x.T for _ in range(count)]
+
+
+_SHAPES = {"a chain": _chain, "apart": _apart}
+
+
+def _seconds(calls: list[Callable[[], Any]]) -> float:
+    """Return the time of all calls together."""
+    gc.collect()
+    start = time.thread_time()
+    for call in calls:
+        call()
+    return time.thread_time() - start
+
+
+def _compute(prepare: Callable[[], None], arrays: list[Any]) -> None:
+    prepare()
+    xp.evaluate(*arrays)
+
+
+class _Times:
+    """Seconds that recording, computing with a new or a kept plan, and NumPy took for a graph."""
+
+    def __init__(self, shape: str, count: int, device: str) -> None:
+        self._make, self._count = _SHAPES[shape], count
+        self._a = np.random.default_rng(0).standard_normal((8, 8)) / 8
+        self._x = xp.asarray(self._a, device=device)
+        self._graphs = max(1, _PRODUCTS // count)
+        self.record, self.new, self.kept, self.numpy = (list[float]() for _ in range(4))
+
+    def measure(self) -> None:
+        """Take each time once."""
+        for times, prepare in ((self.new, plan_cache.drop_all), (self.kept, lambda: None)):
+            made: list[list[Any]] = []
+            self.record.append(self._record(made))
+            calls = [partial(_compute, prepare, each) for each in made]
+            times.append(_seconds(calls))
+        self.numpy.append(_seconds([lambda: self._make(self._a, self._count)] * self._graphs))
+
+    def _record(self, made: list[list[Any]]) -> float:
+        return _seconds([lambda: made.append(self._make(self._x, self._count))] * self._graphs)
+
+    def rows(self, name: str) -> None:
+        """Print a line for each of ours, in microseconds a product."""
+        nodes = self._graphs * self._count
+        medians = {
+            what: statistics.median(times) / nodes
+            for what, times in vars(self).items()
+            if isinstance(times, list)
+        }
+        peer = medians.pop("numpy")
+        for what, ours in medians.items():
+            print(row(f"{name}: {_WHAT[what]}", ours, peer), flush=True)
+
+
+_WHAT = {"record": "record", "new": "new plan", "kept": "kept plan"}
+
+
+def main() -> None:
+    """Print the table."""
+    print("8x8 float64 products on one thread, thread CPU time of one; NumPy's is a call each")
+    print(HEADER)
+    limits = {"max_pending_nodes": 1 << 30, "max_pending_bytes": 1 << 60}
+    with xp.num_threads(1), threadpool_limits(1), xp.options(**limits):
+        for device in ("cpu", "blas"):
+            for shape in _SHAPES:
+                for count in (2, 100, 10_000):
+                    times = _Times(shape, count, device)
+                    for _ in range(_REPEATS):
+                        times.measure()
+                    times.rows(f"{count}, {shape}, {device}")

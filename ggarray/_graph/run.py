@@ -1,0 +1,374 @@
+"""Running a plan: memory, copies, and the calls of backends, in order."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from ggarray._graph import host, memory, products, residence
+from ggarray._graph.assign import is_direct, kernel_from
+from ggarray._graph.copying import fetch, send
+from ggarray._graph.flights import Flights, Note
+from ggarray._graph.ir import Ref, Vertex
+from ggarray._graph.node import address, contiguous_strides
+from ggarray._graph.plan import Plan, Split, Step
+from ggarray._graph.plan_cache import Handles, Kept
+from ggarray._quantized.blocks import Blocks
+from ggarray._runtime.options import settings
+from ggarray._runtime.plugins import stream
+from ggarray._runtime.profile import profiles, record
+from ggarray._runtime.threads import get_num_threads
+from ggarray._storage import Plain
+from ggarray.interface import (
+    HOST,
+    Backend,
+    BackendDevice,
+    BufferType,
+    HostBuffers,
+    Kernel,
+    Op,
+    Plans,
+    Status,
+    Tensor,
+    Value,
+)
+from ggarray.interface.buffers import init_tensor
+
+_Placing = Callable[[Split, Ref], Any]
+
+
+def run(kept: Kept, leaves: Sequence[Value], note: Note) -> list[Value]:
+    """Compute a plan; return the values of its outputs.
+
+    Parameters
+    ----------
+    kept : Kept
+        The plan.
+    leaves : sequence of numpy.ndarray or Blocks
+        The values of the graph's leaves.
+    note : callable
+        Adds to an error where vertices of the graph were recorded.
+
+    Raises
+    ------
+    BackendError, MemoryError, KeyboardInterrupt
+        A backend failed, had not enough memory, or was stopped.
+    """
+    if kept.busy:  # a signal handler came between, so the streams' own plans are in use
+        return _Evaluation(kept.plan, leaves, note).outputs()
+    kept.busy = True
+    try:
+        return _Evaluation(kept.plan, leaves, note, kept.handles if kept.uses else None).outputs()
+    finally:
+        kept.busy = False
+        kept.uses += 1
+        if kept.dropped:
+            kept.free()
+
+
+class _Evaluation:
+    """The values of a plan while it is computed."""
+
+    def __init__(
+        self, plan: Plan, leaves: Sequence[Value], note: Note, handles: Handles | None = None
+    ) -> None:
+        self.plan = plan
+        self.note = note
+        self.handles = handles
+        # By Ref: vertices from the front, leaves from the back.
+        self.here: list[Any] = [*[None] * len(plan.graph.vertices), *reversed(leaves)]
+        self.there: dict[BufferType, dict[Ref, Tensor]] = {}
+        self.n_threads = get_num_threads()
+        self.chunks: memory.Chunks = {}
+        self.flights = Flights(note)
+        self.groups: list[residence.Group] = []  # the constants in use, which are not to go
+        self.new_groups: list[residence.Group] = []
+
+    def outputs(self) -> list[Value]:
+        """Compute everything, and return the values of the outputs."""
+        for outer in _active:  # what its streams have done is not to be told to this one
+            outer.flights.settle()
+        _active.append(self)
+        try:
+            with self._noting(self.plan.graph.vertices):
+                self.chunks = memory.take(self.plan.chunks)
+            for number, split in enumerate(self.plan.splits):
+                with self._noting([step.vertex for step in split.steps]):
+                    self._run_split(number, split)
+            with self._noting(self.plan.graph.vertices):
+                self.flights.land_all()
+            return [self._value(at) for at in self.plan.graph.outputs]
+        except BaseException:
+            for group in self.new_groups:  # who knows what is in them
+                residence.drop(group)
+            raise
+        finally:
+            _active.remove(self)
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Give the chunks back, once no stream can write to them any more."""
+        try:
+            self.flights.settle()
+        except BaseException:  # Ctrl-C, again
+            _abandoned.append(self)
+            raise
+        memory.give(self.chunks)
+
+    @contextmanager
+    def _noting(self, vertices: Sequence[Vertex]) -> Iterator[None]:
+        """Add to an error where the operations that it comes from were recorded."""
+        try:
+            yield
+        except Exception as error:
+            self.note(error, vertices or self.plan.graph.vertices)
+            raise
+
+    def _run_split(self, number: int, split: Split) -> None:
+        self.flights.leave_host_memory(None if split.device is None else stream(split.device))
+        if split.copies:
+            self._make_copies(split)
+        if split.device is not None:
+            self._by_backend(number, split, split.device)
+            return
+        for step in split.steps:
+            self._on_host(step)
+            self._release(step)
+
+    def _release(self, step: Step) -> None:
+        for ref in step.last_use:
+            self.here[ref] = None
+
+    # -- the host's steps --
+
+    def _on_host(self, step: Step) -> None:
+        vertex = step.vertex
+        if vertex.op is Op.VIEW:
+            self._view_on_host(step)
+            return
+        operands = [self._value(ref) for ref in vertex.operands]
+        out = None if step.replaces is None else self.here[step.replaces]
+        if out is None:
+            out = self._array(step.block)
+        start = perf_counter_ns() if profiles else 0
+        host.COMPUTE[vertex.op](vertex.params, operands, out)
+        self.here[step.at] = out
+        if start:
+            record(vertex, operands, None, step.at, start)
+
+    def _view_on_host(self, step: Step) -> None:
+        """Make a view of a value that the host has; others are made where they are wanted."""
+        (base,) = step.vertex.operands
+        if self.here[base] is not None:
+            start = perf_counter_ns() if profiles else 0
+            value = self._value(step.at)
+            if start:
+                record(step.vertex, [self.here[base]], None, step.at, start)
+            self.here[step.at] = value
+
+    def _value(self, ref: Ref) -> Any:
+        """Return a value that the host has, or a view of one."""
+        value = self.here[ref]
+        if value is None:
+            vertex = self.plan.graph.vertices[ref]
+            value = host.view(self._value(vertex.operands[0]), vertex.shape, vertex.params)
+            self.here[ref] = value
+        return value
+
+    def _array(self, block: int | None) -> Plain:
+        """Return the array of a block in host memory: its part of a chunk, or its own memory."""
+        assert block is not None
+        tensor, buffer_type, *_, place = self.plan.blocks[block]
+        if place is None:
+            return np.empty(tensor.shape, tensor.dtype)
+        buffer = self.chunks[buffer_type][place.chunk]
+        if buffer_type is not HOST:
+            init_tensor(tensor._replace(buffer=buffer, offset=place.offset))
+        return np.ndarray(
+            tensor.shape, tensor.dtype, memory.host_buffer(buffer).memory, place.offset
+        )
+
+    # -- a backend's steps --
+
+    def _by_backend(self, number: int, split: Split, device: BackendDevice) -> None:
+        if split.memory is not HOST:
+            place = self._place_there
+        else:
+            place = self._place_direct if device.supports_buffer_type(HOST) else self._place_wrapped
+        if profiles:
+            for step in split.steps:
+                self._profiled(step, split, device, place)
+        else:
+            self._together(number, split, device, place)
+        for step in split.steps:
+            self._release(step)
+
+    def _together(self, number: int, split: Split, device: BackendDevice, place: _Placing) -> None:
+        """Compute the steps of a split in one call."""
+        kernels, vertices = [], []
+        for step in split.steps:
+            if step.vertex.op is not Op.VIEW:
+                kernels.append(self._kernel(step, split, place))
+                vertices.append(step.vertex)
+            elif split.memory is HOST:
+                self._view_on_host(step)
+        backend = stream(device)
+        if device.asynchronous:
+            in_host_memory = split.memory is HOST
+            self.flights.add(backend, kernels, vertices, in_host_memory=in_host_memory)
+        if len(kernels) == 1 and is_direct(device):
+            products.run(kernels[0], device, self.n_threads)
+            return
+        backend.n_threads = self.n_threads
+        status = self._whole(number, backend, kernels)
+        if status != Status.SUCCESS:
+            products.raise_for(status, kernels, backend)
+
+    def _profiled(self, step: Step, split: Split, device: BackendDevice, place: _Placing) -> None:
+        """Compute a step by itself, and note how long it takes."""
+        if step.vertex.op is Op.VIEW:
+            if split.memory is HOST:
+                self._view_on_host(step)
+            return
+        kernel = self._kernel(step, split, place)
+        start = perf_counter_ns()
+        if is_direct(device):
+            products.run(kernel, device, self.n_threads)
+        else:
+            backend = stream(device)
+            backend.n_threads = self.n_threads
+            status = backend.graph_compute((kernel,)) or backend.synchronize()
+            if status != Status.SUCCESS:
+                products.raise_for(status, (kernel,), backend)
+        record(step.vertex, kernel.operands, device, step.at, start)
+
+    def _kernel(self, step: Step, split: Split, place: _Placing) -> Kernel:
+        """Return the kernel of a step, its operands and result being where the device has them."""
+        vertex = step.vertex
+        operands = [place(split, ref) for ref in vertex.operands]
+        if split.memory is HOST:
+            self.here[step.at] = self._array(step.block)
+        else:
+            self.there.setdefault(split.memory, {})[step.at] = self._tensor(step.block)
+        out = place(split, step.at)
+        if vertex.op is Op.MATMUL and vertex.params != vertex.shape:
+            out = _reshaped(out, vertex.params)
+        kernel = kernel_from(vertex, operands, out)
+        kernel.flags = step.flags
+        return kernel
+
+    def _place_direct(self, split: Split, ref: Ref) -> Any:
+        return self._value(ref)
+
+    def _place_wrapped(self, split: Split, ref: Ref) -> Tensor:
+        """Return a value of the host as a tensor in a buffer of the device over its memory."""
+        value = self._value(ref)
+        device = split.device
+        assert isinstance(device, HostBuffers)
+        data = value.data if isinstance(value, Blocks) else value
+        low, high = byte_bounds(data)
+        buffer = device.buffer_from_host_ptr(low, high - low, high - low)
+        if device.asynchronous:
+            self.flights.add(stream(device), held=[value], in_host_memory=True)
+        return Tensor.like(value, buffer=buffer, offset=address(data) - low)
+
+    def _place_there(self, split: Split, ref: Ref) -> Tensor:
+        """Return a value that is in the device's memory, or a view of one."""
+        there = self.there[split.memory]
+        if ref not in there:
+            vertex = self.plan.graph.vertices[ref]
+            base = self._place_there(split, vertex.operands[0])
+            strides, offset, _ = vertex.params
+            there[ref] = base._replace(
+                shape=vertex.shape, strides=strides, offset=base.offset + offset
+            )
+        return there[ref]
+
+    def _tensor(self, block: int | None) -> Tensor:
+        """Return the place of a block in the memory of a device."""
+        assert block is not None
+        tensor, buffer_type, *_, place = self.plan.blocks[block]
+        assert place is not None
+        buffer = self.chunks[buffer_type][place.chunk]
+        placed = tensor._replace(buffer=buffer, offset=place.offset)
+        init_tensor(placed)
+        return placed
+
+    def _whole(self, number: int, backend: Backend, kernels: list[Kernel]) -> Status:
+        """Compute the kernels of a split in one call."""
+        if self.handles is None or not isinstance(backend, Plans):
+            return backend.graph_compute(kernels)
+        known = self.handles.get(number)
+        if known is None:
+            handle = backend.graph_plan_create(kernels)
+            self.handles[number] = backend, handle
+        else:
+            handle = known[1]
+            try:
+                backend.graph_plan_update(handle, kernels)
+            except BaseException:
+                del self.handles[number]
+                backend.graph_plan_free(handle)
+                raise
+        return backend.graph_plan_compute(handle)
+
+    # -- copies --
+
+    def _make_copies(self, split: Split) -> None:
+        if split.memory is HOST:
+            pairs = []
+            for copy in split.copies:
+                out = self.here[copy.value] = self._array(copy.block)
+                places = (there.get(copy.value) for there in self.there.values())
+                pairs.append((next(place for place in places if place is not None), out))
+            fetch(pairs, self.flights)
+            return
+        device = split.device
+        assert device is not None
+        there = self.there.setdefault(split.memory, {})
+        constants = [copy.value for copy in split.copies if copy.block is None]
+        for ref, resident in self._residents(constants, device, split.memory).items():
+            there[ref] = resident.tensor
+            self.groups.append(resident.group)
+        for copy in split.copies:
+            if copy.block is not None:
+                tensor = there[copy.value] = self._tensor(copy.block)
+                value = self._value(copy.value)
+                send(device, tensor, value, self.flights, may_change=copy.value >= 0)
+
+    def _residents(
+        self, refs: list[Ref], device: BackendDevice, buffer_type: BufferType
+    ) -> dict[Ref, residence.Resident]:
+        """Return the copies of constants in the memory of a device, made if need be."""
+        limit = settings().weight_cache
+        residence.trim(limit)
+        found = {ref: residence.find(self.here[ref], buffer_type) for ref in refs}
+        missing = [ref for ref, resident in found.items() if resident is None]
+        if missing:
+            made = residence.place(
+                [self.here[ref] for ref in missing],
+                buffer_type,
+                lambda tensor, value: send(device, tensor, value, self.flights, may_change=False),
+                limit,
+            )
+            self.new_groups.append(made[0].group)
+            found.update(zip(missing, made, strict=True))
+        return {ref: resident for ref, resident in found.items() if resident is not None}
+
+
+_active: list[_Evaluation] = []
+"""The evaluations that are under way: one, and those of signal handlers within it."""
+
+_abandoned: list[_Evaluation] = []
+"""Those whose streams nobody has waited for to the end: their memory is not used again."""
+
+
+def _reshaped(out: Any, shape: tuple[int, ...]) -> Any:
+    """Return a contiguous result as a matrix, or a stack of matrices."""
+    if isinstance(out, Tensor):
+        strides = contiguous_strides(shape, out.dtype.itemsize)
+        return out._replace(shape=shape, strides=strides)
+    return out.reshape(shape)
