@@ -2,12 +2,13 @@
 
 import sys
 
-from benchmarks import calls, graphs, model, peers, upgrades
+from benchmarks import calls, graphs, memory, model, peers, upgrades
 
 MAINS = {
     "calls": calls.main,
     "graphs": graphs.main,
     "upgrades": upgrades.main,
+    "memory": memory.main,
     "peers": peers.main,
     "model": model.main,
 }

@@ -18,17 +18,18 @@ _REPEATS = 9
 _PRODUCTS = 2000  # at least so many are timed together
 
 
-def _chain(x: Any, count: int) -> list[Any]:
+def _chain(operands: list[Any]) -> list[Any]:
     """Return a product of products, each of the one before."""
-    y = x
-    for _ in range(count):
+    y = operands[0]
+    for x in operands:
         y = y @ x
     return [y]
 
 
-def _apart(x: Any, count: int) -> list[Any]:
+def _apart(operands: list[Any]) -> list[Any]:
     """Return products that do not read each other."""
-    return [x @ x.T for _ in range(count)]
+    x = operands[0]
+    return [x @ y for y in operands]
 
 
 _SHAPES = {"a chain": _chain, "apart": _apart}
@@ -53,8 +54,8 @@ class _Times:
 
     def __init__(self, shape: str, count: int, device: str) -> None:
         self._make, self._count = _SHAPES[shape], count
-        self._a = np.random.default_rng(0).standard_normal((8, 8)) / 8
-        self._x = xp.asarray(self._a, device=device)
+        self._arrays = [*np.random.default_rng(0).standard_normal((count, 8, 8)) / 8]
+        self._operands = [xp.asarray(a, device=device) for a in self._arrays]
         self._graphs = max(1, _PRODUCTS // count)
         self.record, self.new, self.kept, self.numpy = (list[float]() for _ in range(4))
 
@@ -65,10 +66,10 @@ class _Times:
             self.record.append(self._record(made))
             calls = [partial(_compute, prepare, each) for each in made]
             times.append(_seconds(calls))
-        self.numpy.append(_seconds([lambda: self._make(self._a, self._count)] * self._graphs))
+        self.numpy.append(_seconds([lambda: self._make(self._arrays)] * self._graphs))
 
     def _record(self, made: list[list[Any]]) -> float:
-        return _seconds([lambda: made.append(self._make(self._x, self._count))] * self._graphs)
+        return _seconds([lambda: made.append(self._make(self._operands))] * self._graphs)
 
     def rows(self, name: str) -> None:
         """Print a line for each of ours, in microseconds a product."""

@@ -19,7 +19,7 @@ from ggarray._runtime.plugins import backend_devices, stream
 from ggarray.interface import Kernel, Op
 
 _SIZES = (4, 8, 12, 16, 24, 32, 48, 64, 128, 256)
-_ROWS = (1, 2, 4, 8, 12, 16, 17, 24, 32, 64)
+_ROWS = (1, 4, 8, 16, 17, 32, 64, 128, 256, 512)
 
 
 def _ratio(kernel: Kernel) -> float:

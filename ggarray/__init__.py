@@ -40,6 +40,7 @@ from numpy import (
 
 from ggarray import fft as fft, linalg as linalg
 from ggarray._array import Array
+from ggarray._config import show_config
 from ggarray._graph.show import Graph
 from ggarray._namespace.constants import (
     e,
@@ -258,7 +259,6 @@ from ggarray._quantized.traits import (
     q4_1,
     q8_0,
 )
-from ggarray._runtime.config import show_config
 from ggarray._runtime.devices import (
     Device,
     Warning,

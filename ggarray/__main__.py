@@ -1,5 +1,5 @@
 """``python -m ggarray``: print the devices and what else is here."""
 
-from ggarray._runtime.config import show_config
+from ggarray._config import show_config
 
 show_config()

@@ -88,15 +88,22 @@ class Storage:
         nodes = (ref() for ref in list(self.readers))
         return [node for node in nodes if node is not None and node.value is None]
 
-    def set_writer(self, node: "Node | None") -> None:
-        """Note which pending node will write this memory; None when it has been written."""
+    def set_writer(self, node: "Node") -> None:
+        """Note which pending node will write this memory."""
         assert self.root is not None
-        if node is None:
+        writers[self.root.key] = self
+        self.writer = node
+
+    def written(self, node: "Node") -> None:
+        """Note that a node has written this memory, unless another is to write it by now.
+
+        A signal handler may come between two calls of Python, so nothing is called in here.
+        """
+        assert self.root is not None
+        key = self.root.key
+        if self.writer is node:
             self.writer = None
-            writers.pop(self.root.key, None)
-        else:
-            writers[self.root.key] = self
-            self.writer = node
+            writers.pop(key, None)
 
 
 class _Root(weakref.ref[Plain]):

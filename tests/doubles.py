@@ -221,9 +221,17 @@ class WrappingDevice(HostBuffers, FarDevice):
     def buffer_from_host_ptr(self, address, size, max_tensor_size):
         self.happens("wrap")
         assert 0 <= max_tensor_size <= size
-        buffer = OwnBuffer(self.buffer_type, HostBuffer.at(HOST, address, size))
+        buffer = LentBuffer(self.buffer_type, HostBuffer.at(HOST, address, size))
         buffer._tensors.add((0, size))
         return buffer
+
+
+class LentBuffer(OwnBuffer):
+    """Memory of the host that a device works in, and leaves as it is."""
+
+    def free(self):
+        self._device.happens("let go")
+        self._inside = None
 
 
 def lent(data):

@@ -39,7 +39,7 @@ def test_random_programs_with_small_limits(device):
 def planned(monkeypatch):
     """Every evaluation has a plan, in which small values are placed, too."""
     plan_cache.drop_all()
-    monkeypatch.setattr(execute, "_alone", lambda order, options: None)
+    monkeypatch.setattr(execute, "_alone", lambda order: None)
     for module in (schedule, split):
         monkeypatch.setattr(module, "WORTH_PLACING", 1)
     yield

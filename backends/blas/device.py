@@ -20,8 +20,9 @@ from ggarray.interface import Backend, BackendDevice, DeviceType, Flag, Kernel, 
 
 _Array = np.ndarray[Any, Any]
 
-# Products (or batches) of fewer multiply-adds are faster in our kernels, by dtype.
-_LEAST_WORK = {"f": 1 << 14, "d": 1 << 14, "F": 1 << 10, "D": 1 << 10}
+# Products (or batches) of fewer multiply-adds are left to our kernels, by dtype: alone they take as
+# long, and a graph of them is one call (``python -m benchmarks upgrades graphs`` measures both).
+_LEAST_WORK = {"f": 1 << 12, "d": 1 << 12, "F": 1 << 10, "D": 1 << 10}
 
 # With fewer rows (or columns) than this against quantized weights, or in small products with
 # them, our kernels are faster, as they do not write the decoded weights down.
@@ -32,6 +33,8 @@ _LEAST_WORK_QUANTIZED = 1 << 22
 # caches hold; a panel's width is a multiple of every format's block.
 _PANEL_BYTES = 1 << 21
 _PANEL_WIDTH = 256
+
+_NO_MEMORY = np.empty(0, np.float32)
 
 # Bound once: looking them up costs as much as a small product.
 _shim_matmul = lib.shim_matmul
@@ -54,7 +57,7 @@ class BlasBackend(Backend):
     def __init__(self, name: str, vendor: Vendor) -> None:
         self.name = name
         self._handle = vendor.handle
-        self._memory = np.empty(0, np.float32)
+        self._memory = _NO_MEMORY
 
     def graph_compute(self, graph: Sequence[Kernel]) -> Status:
         """Compute the nodes in order; stops at the first that fails."""
@@ -149,31 +152,40 @@ class BlasBackend(Backend):
         """Compute where one of a and b is quantized, a panel of its rows or columns at a time."""
         out, bias = kernel.out, kernel.bias
         on_left = type(a) is Blocks
-        length = out.shape[-2 if on_left else -1]
+        axis = -2 if on_left else -1
+        length = out.shape[axis]
         weights = a if on_left else b
         row_bytes = max(1, weights.size // max(1, length) * 4)
         width = max(1, _PANEL_BYTES // row_bytes // _PANEL_WIDTH) * _PANEL_WIDTH
-        for start in range(0, length, width):
-            part = slice(start, min(start + width, length))
-            key = (..., part, slice(None)) if on_left else (..., part)
-            blocks = weights if width >= length else weights[key]
-            panel = self._work_memory(blocks)
-            left, right = (panel, b) if on_left else (a, panel)
-            status = kernels.to_float(blocks, panel, self.n_threads)
-            added = bias if bias is None or bias.shape[-2 if on_left else -1] == 1 else bias[key]
-            status = status or self._add(left, right, out[key], kernel.alpha, kernel.beta, added)
-            if status:
-                return status
+        # a signal handler may compute another product meanwhile, so the memory is taken
+        memory, self._memory = self._memory, _NO_MEMORY
+        try:
+            for start in range(0, length, width):
+                part = slice(start, min(start + width, length))
+                key = (..., part, slice(None)) if on_left else (..., part)
+                blocks = weights if width >= length else weights[key]
+                if memory.size < blocks.size:
+                    memory = np.empty(blocks.size, np.float32)
+                panel = _as_decoded(memory, blocks)
+                left, right = (panel, b) if on_left else (a, panel)
+                status = kernels.to_float(blocks, panel, self.n_threads)
+                added = bias if bias is None or bias.shape[axis] == 1 else bias[key]
+                status = status or self._add(
+                    left, right, out[key], kernel.alpha, kernel.beta, added
+                )
+                if status:
+                    return status
+        finally:
+            self._memory = memory
         return _SUCCESS
 
-    def _work_memory(self, blocks: Blocks) -> _Array:
-        """Return memory for decoded blocks; the next call returns it again."""
-        if self._memory.size < blocks.size:
-            self._memory = np.empty(blocks.size, np.float32)
-        memory = self._memory[: blocks.size]
-        if blocks.axis == blocks.ndim - 2:  # the elements of a block stay together
-            return memory.reshape(blocks.mT.shape).mT
-        return memory.reshape(blocks.shape)
+
+def _as_decoded(memory: _Array, blocks: Blocks) -> _Array:
+    """Return a part of memory as the array of decoded blocks."""
+    memory = memory[: blocks.size]
+    if blocks.axis == blocks.ndim - 2:  # the elements of a block stay together
+        return memory.reshape(blocks.mT.shape).mT
+    return memory.reshape(blocks.shape)
 
 
 def _address(x: _Array, by_rows: bool) -> Any:

@@ -5,7 +5,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ggarray._graph.ir import Graph, Vertex
-from ggarray._graph.node import contiguous_strides
 from ggarray._graph.products import as_column, as_matrix
 from ggarray._quantized.traits import QuantizedDType
 from ggarray._runtime.plugins import candidates, generation
@@ -20,6 +19,7 @@ from ggarray.interface import (
     Op,
     Tensor,
 )
+from ggarray.interface.nodes import contiguous_strides
 
 
 class Choice(NamedTuple):

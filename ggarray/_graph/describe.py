@@ -50,8 +50,8 @@ class _Leaves:
     def of(self, operand: Any) -> GraphLeaf:
         """Return the leaf of an operand that is no pending node."""
         value = value_of(operand)
-        data = value.data if isinstance(value, Blocks) else value
-        key = address(data), data.shape, data.strides, value.dtype
+        data, axis = (value.data, value.axis) if isinstance(value, Blocks) else (value, None)
+        key = address(data), data.shape, data.strides, value.dtype, axis
         if key not in self._known:
             self._known[key] = GraphLeaf(len(self._known), value.dtype, value.shape, value.nbytes)
         return self._known[key]

@@ -30,7 +30,7 @@ from ggarray._runtime import plugins
 from ggarray._runtime.options import Settings, settings
 from ggarray._runtime.profile import profiles, record
 from ggarray._runtime.threads import get_num_threads
-from ggarray._storage import Plain, adopt
+from ggarray._storage import Plain, adopt, root_of
 from ggarray.interface import HOST, PRODUCTS, BackendError, Kernel, Op, Value
 
 # One evaluation at a time: who needs a node that another thread computes waits for it here, and
@@ -67,11 +67,16 @@ def evaluate(targets: Sequence[Node]) -> None:
                 continue
             if _are_pending(order):
                 _publish(order, values)
-                return
+                if _are_computed(targets):
+                    return
 
 
-def _are_pending(order: list[Node]) -> bool:
-    return all([node.value is None for node in order])
+def _are_pending(nodes: Sequence[Node]) -> bool:
+    return all([node.value is None for node in nodes])
+
+
+def _are_computed(nodes: Sequence[Node]) -> bool:
+    return not any([node.value is None for node in nodes])
 
 
 def evaluate_pending() -> None:
@@ -86,10 +91,11 @@ def _computed(order: list[Node], options: Settings) -> dict[Node, Value]:
     if options.fallback == "error":
         _check_backends(order, _planned(capture(order), options).plan)
     alone = first is last
-    if alone or ((last.nbytes < _WORTH_REWRITING or not options.fuse) and is_chain(order)):
-        value = _alone(order, options)
-        if value is not None:
-            return {last: value}
+    small = last.nbytes < _WORTH_REWRITING or not options.fuse
+    if options.memory_limit is None and (alone or (small and is_chain(order))):
+        computed = _alone(order)
+        if computed is not None:
+            return computed
     captured = capture(order)
     kept = _planned(captured, options)
     if options.memory_limit is not None:
@@ -164,26 +170,29 @@ def _check_memory(nbytes: int, limit: int, order: list[Node]) -> None:
 # The short path, for a node alone and for a chain of small ones: no graph, no plan.
 
 
-def _alone(order: list[Node], options: Settings) -> Value | None:
+def _alone(order: list[Node]) -> dict[Node, Value] | None:
     """Return the value of the last node, each computed in the place of the one before.
 
-    None if a device is to compute it that does not do so in host memory, or not at once.
+    Where that is a view, what it is a view of has its value, too. None if a device is to compute
+    it that does not do so in host memory, or not at once.
     """
-    first = order[0]
-    if options.memory_limit is not None and first.op is not Op.VIEW:
-        _check_memory(first.nbytes, options.memory_limit, order)
     if len(order) == 1:
-        return _compute(first, first.operands)
+        made = _compute(order[0], order[0].operands)
+        return None if made is None else {order[0]: made}
     before: Node | None = None
     value: Plain | None = None
+    values: dict[Node, Value] = {}
     operands_of = [node.operands for node in order]  # a signal handler may compute nodes meanwhile
     for at, (node, operands) in enumerate(zip(order, operands_of, strict=True)):
         made = _compute(node, [value if each is before else each for each in operands], value, at)
         if made is None:
             return None
         assert not isinstance(made, Blocks)  # products, and what is made of them, are plain
+        if node.op is not Op.VIEW:
+            values.clear()
+        values[node] = made
         before, value = node, made
-    return value
+    return values
 
 
 def _compute(
@@ -196,25 +205,25 @@ def _compute(
     values = [value_of(operand) for operand in operands]
     start = perf_counter_ns() if profiles else 0
     device = None
-    if node.op is Op.VIEW:
-        out = host.view(values[0], node.shape, node.params)
-    else:
-        if out is None:
-            out = np.empty(node.shape, node.dtype)
-        if node.op in PRODUCTS:
-            a, b = values
-            kernel = _kernel(node, a, b, out)
-            device = choose_for(kernel, node.device)
-            if device.buffer_type is not HOST or device.asynchronous:
-                return None
-            try:
-                products.run(kernel, device, get_num_threads())
-            except Exception as error:
-                if node.source is not None:
-                    error.add_note(_RECORDED + location(node.source))
-                raise
+    try:
+        if node.op is Op.VIEW:
+            out = host.view(values[0], node.shape, node.params)
         else:
-            host.COMPUTE[node.op](node.params, values, out)
+            if out is None:
+                out = np.empty(node.shape, node.dtype)
+            if node.op in PRODUCTS:
+                a, b = values
+                kernel = _kernel(node, a, b, out)
+                device = choose_for(kernel, node.device)
+                if device.buffer_type is not HOST or device.asynchronous:
+                    return None
+                products.run(kernel, device, get_num_threads())
+            else:
+                host.COMPUTE[node.op](node.params, values, out)
+    except Exception as error:
+        if node.source is not None:
+            error.add_note(_RECORDED + location(node.source))
+        raise
     if start:
         record(node, values, device, at, start)
     return out
@@ -288,11 +297,20 @@ def _publish(order: list[Node], values: dict[Node, Value]) -> None:
 
 
 def _give(node: Node, value: Value) -> None:
-    """Give a node its value, unless a signal handler has had it computed in between."""
-    if node.value is None:
-        if node.storage is not None and node.writes is None and type(value) is np.ndarray:
-            adopt(node.storage, value)
-        node.value = value
+    """Give a node its value, unless a signal handler has had it computed in between.
+
+    If that has been done for what a view is of, the value is no view of it: it has to be made anew.
+    """
+    if node.value is not None or (node.op is Op.VIEW and not _is_view_of(value, node.operands)):
+        return
+    if node.storage is not None and node.writes is None and type(value) is np.ndarray:
+        adopt(node.storage, value)
+    node.value = value
+
+
+def _is_view_of(value: Any, operands: tuple[Any, ...]) -> bool:
+    (base,) = map(value_of, operands)
+    return base is not None and root_of(value) is root_of(base)
 
 
 def _close(node: Node) -> None:
@@ -309,9 +327,12 @@ def _close(node: Node) -> None:
 def _deliver(node: Node) -> None:
     """Write the value of an in-place update to where it belongs."""
     destination = node.writes
-    assert destination is not None
-    target = destination.array()
-    np.copyto(target, node.value)  # type: ignore[arg-type]  # sums are plain
-    destination.storage.set_writer(None)
-    node.value = target
-    node.writes = None
+    if destination is None:  # a signal handler has done it
+        return
+    target, storage = destination.array(), destination.storage
+    if node.writes is destination:
+        np.copyto(target, node.value)  # type: ignore[arg-type]  # sums are plain
+    if node.writes is destination:  # else a later update has taken over, which reads this value
+        node.writes = None
+        node.value = target
+        storage.written(node)

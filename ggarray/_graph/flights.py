@@ -35,6 +35,11 @@ class _Flight:
     in_host_memory: bool = False
     outcome: Status | Exception | None = None
 
+    def free(self) -> None:
+        """Free what is not used any more."""
+        while self.staging:
+            self.staging.pop().free()
+
 
 class Flights:
     """The streams that one evaluation has to wait for."""
@@ -74,6 +79,7 @@ class Flights:
             outcome = _wait_for(backend, flight)
         if outcome == Status.SUCCESS:
             del self._flights[backend]
+            flight.free()
             return
         try:
             if isinstance(outcome, Exception):
@@ -109,6 +115,13 @@ class Flights:
         for backend, flight in self._flights.items():
             _wait_for(backend, flight)
 
+    def end(self) -> None:
+        """Wait for all streams, and forget how it went."""
+        self.settle()
+        while self._flights:
+            _, flight = self._flights.popitem()
+            flight.free()
+
 
 def _wait_for(backend: Backend, flight: _Flight) -> Status | Exception:
     """Wait for a stream, note how it went, and return that."""
@@ -119,6 +132,4 @@ def _wait_for(backend: Backend, flight: _Flight) -> Status | Exception:
         outcome = error
     if flight.outcome is None or flight.outcome == Status.SUCCESS:
         flight.outcome = outcome
-    while flight.staging:
-        flight.staging.pop().free()
     return flight.outcome

@@ -7,12 +7,13 @@ equal graphs have one plan. Rewriting, scheduling and planning of memory work on
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ggarray._graph.node import Destination, Node, address, contiguous_strides
+from ggarray._graph.node import Destination, Node, address
 from ggarray._graph.residence import NOWHERE, residents
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.devices import Device
 from ggarray._storage import Plain, Storage, is_constant, root_of
 from ggarray.interface import Op, Tensor, Value
+from ggarray.interface.nodes import contiguous_strides
 
 Ref = int
 """A value of a graph: the place of a vertex, or ``~at`` of the leaf at that place."""
@@ -201,9 +202,12 @@ def capture(order: Sequence[Node]) -> Captured:
         )
     needed = Needed(order)
     # A node that no other reads is one that was asked for, even if no array stands for it yet.
-    outputs = [at for at, node in enumerate(order) if at not in read or needed.after(node)]
-    fields = tuple(leaves.fields), tuple(vertices), tuple(outputs)
-    return Captured(fields, leaves.values, [order[at] for at in outputs])
+    outputs = {at for at, node in enumerate(order) if at not in read or needed.after(node)}
+    # So is what an output is a view of: another view of it may be recorded meanwhile.
+    viewed = (vertices[at][1][0] for at in tuple(outputs) if vertices[at][0] is Op.VIEW)
+    outputs.update(ref for ref in viewed if ref >= 0)
+    fields = tuple(leaves.fields), tuple(vertices), tuple(sorted(outputs))
+    return Captured(fields, leaves.values, [order[at] for at in sorted(outputs)])
 
 
 class _Leaves:
@@ -212,7 +216,7 @@ class _Leaves:
     def __init__(self) -> None:
         self.values: list[Value] = []
         self.fields: list[tuple[Any, ...]] = []
-        self._layouts: dict[Any, Ref] = {}
+        self._layouts: dict[tuple[Any, ...], Ref] = {}
 
     def ref(self, value: Value) -> Ref:
         """Return the place of a value, as a Ref."""
@@ -226,9 +230,9 @@ class _Leaves:
         resident = residents(value) if constant else NOWHERE
         fields = (value.shape, value.dtype, strides, axis, constant, resident)
         if data.base is None:
-            layout: Any = id(data)
+            layout: tuple[Any, ...] = (id(data), value.dtype, axis)
         elif _is_whole(data):
-            layout = id(root_of(data))
+            layout = (id(root_of(data)), value.dtype, axis)
         else:
             layout = (address(data), *fields)
         known = self._layouts.get(layout)

@@ -38,12 +38,12 @@ def take(sizes: Mapping[BufferType, tuple[int, ...]]) -> Chunks:
 
 def _take(buffer_type: BufferType, size: int) -> Buffer:
     kept = _kept.get(buffer_type, [])
-    fitting = [buffer for buffer in kept if buffer.size >= size]
-    if fitting:
+    while fitting := [buffer for buffer in kept if buffer.size >= size]:
         buffer = min(fitting, key=lambda each: each.size)
-        kept.remove(buffer)
-        buffer.reset()
-        return buffer
+        if buffer in kept:  # else a signal handler has taken it meanwhile
+            kept.remove(buffer)
+            buffer.reset()
+            return buffer
     _free(kept)  # too small: they would be in the way of larger ones
     buffer = buffer_type.alloc(size)
     buffer.usage = Usage.COMPUTE

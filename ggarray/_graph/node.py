@@ -10,6 +10,7 @@ from ggarray._graph.source import Source
 from ggarray._runtime.devices import Device
 from ggarray._storage import Plain, Storage, registry, root_of
 from ggarray.interface import Op, Value
+from ggarray.interface.nodes import contiguous_strides
 
 pending: "set[weakref.ref[Node]]" = set()
 """The nodes of this process that wait to be computed; the dead drop out by themselves."""
@@ -187,15 +188,3 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: in
             strides, contiguous_strides(shape, itemsize), shape, strict=True
         )
     )
-
-
-def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return the strides in bytes of a row-major array."""
-    if len(shape) == 2:  # nearly always
-        return (itemsize * max(shape[1], 1), itemsize)
-    strides = []
-    step = itemsize
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(extent, 1)
-    return tuple(reversed(strides))

@@ -4,7 +4,7 @@ Nothing here computes anything or touches memory.
 """
 
 from collections.abc import Iterable
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import NamedTuple
 
 from ggarray._graph.allocate import Place
@@ -155,12 +155,21 @@ class Plan(NamedTuple):
                 if not block.kept:
                     changes[block.last + 1] -= block.nbytes
         shared = sum(sum(sizes) for sizes in self.chunks.values())
-        return shared + max(accumulate(changes))
+        copies = (copy for split in self.splits for copy in split.copies if copy.block is None)
+        return shared + sum(map(self._constant_bytes, copies)) + max(accumulate(changes))
+
+    def _constant_bytes(self, copy: Copy) -> int:
+        """Return the bytes of the copy of a constant; 0 where there is one."""
+        device = copy.target.device
+        if device is not None and device.name in self.graph.leaves[~copy.value].resident:
+            return 0
+        return copy.target.alloc_size(self.graph.tensor(copy.value).contiguous())
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterable[str]:
+        place = count()
         for number, split in enumerate(self.splits):
             yield f"split {number} on {split.name}"
             yield from (f"      {copy}" for copy in split.copies)
@@ -168,7 +177,7 @@ class Plan(NamedTuple):
                 vertex = step.vertex
                 where = "view" if step.block is None else str(self.blocks[step.block])
                 yield (
-                    f"{step.at:>4}  {vertex.op.value:<8}  {split.name:<10}"
+                    f"{next(place):>4}  {f'%{step.at}':<5}  {vertex.op.value:<8}  {split.name:<10}"
                     f"  {f'{vertex.dtype}{vertex.shape}':<24}  {where}; {step.reason}"
                 )
         for buffer_type, sizes in self.chunks.items():

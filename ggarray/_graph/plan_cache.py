@@ -4,7 +4,6 @@ The key of a plan is all that it depends on: the graph, the rewrites, the number
 which backends there are. Whoever changes one of them gets another plan.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,6 +25,8 @@ class Kept:
     Attributes
     ----------
     plan : Plan
+    steps : int
+        How many the plan has.
     uses : int
         How often it has been computed.
     handles : Handles
@@ -38,6 +39,7 @@ class Kept:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
+        self.steps = len(plan.graph.vertices)
         self.uses = 0
         self.handles: Handles = {}
         self.busy = False
@@ -65,8 +67,9 @@ class PlanCacheInfo(NamedTuple):
         )
 
 
-_kept: OrderedDict[Any, Kept] = OrderedDict()
-_counts = {"hits": 0, "misses": 0, "steps": 0}
+_kept: dict[Any, Kept] = {}
+"""The plans that are kept, the one used last at the end."""
+_counts = {"hits": 0, "misses": 0}
 
 
 def kept_plan(key: Any, make: Callable[[], Plan]) -> Kept:
@@ -74,30 +77,33 @@ def kept_plan(key: Any, make: Callable[[], Plan]) -> Kept:
     kept = _kept.get(key)
     if kept is not None:
         _counts["hits"] += 1
-        _kept.move_to_end(key)
+        _kept[key] = _kept.pop(key, kept)  # used last, so dropped last
         return kept
     _counts["misses"] += 1
-    kept = Kept(make())
-    steps = len(kept.plan.graph.vertices)
-    if steps <= MAX_STEPS:
-        _kept[key] = kept
-        _counts["steps"] += steps
-        while len(_kept) > MAX_PLANS or _counts["steps"] > MAX_STEPS:
-            _drop_oldest()
+    made = Kept(make())
+    if made.steps > MAX_STEPS:
+        return made
+    kept = _kept.setdefault(key, made)  # a signal handler may have made one meanwhile
+    while len(_kept) > MAX_PLANS or _steps() > MAX_STEPS:
+        _drop_oldest()
     return kept
 
 
+def _steps() -> int:
+    return sum(kept.steps for kept in list(_kept.values()))
+
+
 def _drop_oldest() -> None:
-    _, oldest = _kept.popitem(last=False)
-    _counts["steps"] -= len(oldest.plan.graph.vertices)
-    oldest.dropped = True
-    if not oldest.busy:
-        oldest.free()
+    kept = _kept.pop(next(iter(_kept)), None)
+    if kept is not None:
+        kept.dropped = True
+        if not kept.busy:
+            kept.free()
 
 
 def info() -> PlanCacheInfo:
     """Return how the plans that were kept have served so far."""
-    return PlanCacheInfo(_counts["hits"], _counts["misses"], len(_kept), _counts["steps"])
+    return PlanCacheInfo(_counts["hits"], _counts["misses"], len(_kept), _steps())
 
 
 def drop_all() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ggarray._dtypes import product_dtype, promote
-from ggarray._graph.execute import evaluate, evaluate_pending
+from ggarray._graph.execute import evaluate, evaluate_pending, evaluation
 from ggarray._graph.node import Destination, Node, pending
 from ggarray._graph.source import caller
 from ggarray._graph.views import Layout
@@ -125,23 +125,26 @@ def update(target: Plain, b: Operand, device: Device, subtract: bool) -> bool:
     Memory that others share cannot wait, nor read-only memory; where nodes wait to read the
     memory they would have to be computed first anyhow.
     """
-    storage = storage_of(target)
-    if storage is None or storage.shared or not target.flags.writeable:
-        return False
-    if storage.pending_readers() or np.broadcast_shapes(target.shape, b.shape) != target.shape:
-        return False
-    before = current(target)
-    waiting = before if isinstance(before, Node) else None
-    destination = Destination(target)
-    node = Node(Op.ADD, (waiting or destination, b), target.shape, target.dtype, device, subtract)
-    node.storage = storage
-    node.writes = destination
-    _add(node)  # an error here leaves the memory as it was
-    if node.value is None:
-        storage.set_writer(node)
-        if waiting is not None:  # the new update takes over
-            waiting.writes = waiting.storage = None
-    return True
+    with evaluation:  # who delivers an update and who records the next take turns
+        storage = storage_of(target)
+        if storage is None or storage.shared or not target.flags.writeable:
+            return False
+        if storage.pending_readers() or np.broadcast_shapes(target.shape, b.shape) != target.shape:
+            return False
+        before = current(target)
+        waiting = before if isinstance(before, Node) else None
+        destination = Destination(target)
+        node = Node(
+            Op.ADD, (waiting or destination, b), target.shape, target.dtype, device, subtract
+        )
+        node.storage = storage
+        node.writes = destination
+        _add(node)  # an error here leaves the memory as it was
+        if node.value is None:
+            storage.set_writer(node)
+            if waiting is not None:  # the new update takes over
+                waiting.writes = waiting.storage = None
+        return True
 
 
 def current(value: Plain) -> Node | Plain:

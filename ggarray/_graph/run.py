@@ -13,7 +13,7 @@ from ggarray._graph.assign import is_direct, kernel_from
 from ggarray._graph.copying import fetch, send
 from ggarray._graph.flights import Flights, Note
 from ggarray._graph.ir import Ref, Vertex
-from ggarray._graph.node import address, contiguous_strides
+from ggarray._graph.node import address
 from ggarray._graph.plan import Plan, Split, Step
 from ggarray._graph.plan_cache import Handles, Kept
 from ggarray._quantized.blocks import Blocks
@@ -26,7 +26,9 @@ from ggarray.interface import (
     HOST,
     Backend,
     BackendDevice,
+    Buffer,
     BufferType,
+    Flag,
     HostBuffers,
     Kernel,
     Op,
@@ -36,6 +38,7 @@ from ggarray.interface import (
     Value,
 )
 from ggarray.interface.buffers import init_tensor
+from ggarray.interface.nodes import contiguous_strides
 
 _Placing = Callable[[Split, Ref], Any]
 
@@ -84,13 +87,17 @@ class _Evaluation:
         self.n_threads = get_num_threads()
         self.chunks: memory.Chunks = {}
         self.flights = Flights(note)
-        self.groups: list[residence.Group] = []  # the constants in use, which are not to go
-        self.new_groups: list[residence.Group] = []
+        self.residents: list[residence.Resident] = []  # in use, so not to go
+        self.placed: list[tuple[Value, BufferType, residence.Resident]] = []
+        self.wraps: list[Buffer] = []  # over memory of the host, to be freed after a split
 
     def outputs(self) -> list[Value]:
         """Compute everything, and return the values of the outputs."""
         for outer in _active:  # what its streams have done is not to be told to this one
             outer.flights.settle()
+        while _abandoned:
+            _abandoned[-1].give_back()
+            _abandoned.pop()
         _active.append(self)
         try:
             with self._noting(self.plan.graph.vertices):
@@ -100,23 +107,27 @@ class _Evaluation:
                     self._run_split(number, split)
             with self._noting(self.plan.graph.vertices):
                 self.flights.land_all()
+            self._keep_constants()
             return [self._value(at) for at in self.plan.graph.outputs]
-        except BaseException:
-            for group in self.new_groups:  # who knows what is in them
-                residence.drop(group)
-            raise
         finally:
             _active.remove(self)
-            self._give_back()
+            try:
+                self.give_back()
+            except BaseException:  # Ctrl-C, again
+                _abandoned.append(self)
+                raise
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
         """Give the chunks back, once no stream can write to them any more."""
-        try:
-            self.flights.settle()
-        except BaseException:  # Ctrl-C, again
-            _abandoned.append(self)
-            raise
+        self.flights.end()
         memory.give(self.chunks)
+
+    def _keep_constants(self) -> None:
+        """Enter the copies of constants in the books, which are there by now."""
+        for value, buffer_type, resident in self.placed:
+            residence.keep(value, buffer_type, resident)
+        if self.placed:
+            residence.trim(settings().weight_cache)
 
     @contextmanager
     def _noting(self, vertices: Sequence[Vertex]) -> Iterator[None]:
@@ -157,7 +168,7 @@ class _Evaluation:
         host.COMPUTE[vertex.op](vertex.params, operands, out)
         self.here[step.at] = out
         if start:
-            record(vertex, operands, None, step.at, start)
+            record(vertex, operands, None, self._place_of(step), start)
 
     def _view_on_host(self, step: Step) -> None:
         """Make a view of a value that the host has; others are made where they are wanted."""
@@ -166,7 +177,7 @@ class _Evaluation:
             start = perf_counter_ns() if profiles else 0
             value = self._value(step.at)
             if start:
-                record(step.vertex, [self.here[base]], None, step.at, start)
+                record(step.vertex, [self.here[base]], None, self._place_of(step), start)
             self.here[step.at] = value
 
     def _value(self, ref: Ref) -> Any:
@@ -198,25 +209,42 @@ class _Evaluation:
             place = self._place_there
         else:
             place = self._place_direct if device.supports_buffer_type(HOST) else self._place_wrapped
-        if profiles:
-            for step in split.steps:
-                self._profiled(step, split, device, place)
-        else:
-            self._together(number, split, device, place)
-        for step in split.steps:
-            self._release(step)
-
-    def _together(self, number: int, split: Split, device: BackendDevice, place: _Placing) -> None:
-        """Compute the steps of a split in one call."""
-        kernels, vertices = [], []
+        kernels: list[Kernel] = []
+        steps: list[Step] = []
         for step in split.steps:
             if step.vertex.op is not Op.VIEW:
                 kernels.append(self._kernel(step, split, place))
-                vertices.append(step.vertex)
+                steps.append(step)
             elif split.memory is HOST:
                 self._view_on_host(step)
+            if profiles and kernels:  # one by one
+                start = perf_counter_ns()
+                (kernel,), (step,) = kernels, steps
+                kernel.flags |= Flag.INPUT | Flag.OUTPUT
+                self._call(number, split, device, kernels, steps)
+                if device.asynchronous:
+                    self.flights.land(stream(device))
+                record(step.vertex, kernel.operands, device, self._place_of(step), start)
+                kernels, steps = [], []
+        if kernels:
+            self._call(number, split, device, kernels, steps)
+        while self.wraps:
+            self.wraps.pop().free()
+        for step in split.steps:
+            self._release(step)
+
+    def _call(
+        self,
+        number: int,
+        split: Split,
+        device: BackendDevice,
+        kernels: list[Kernel],
+        steps: list[Step],
+    ) -> None:
+        """Have the stream of a device compute kernels of a split, together."""
         backend = stream(device)
         if device.asynchronous:
+            vertices = [step.vertex for step in steps]
             in_host_memory = split.memory is HOST
             self.flights.add(backend, kernels, vertices, in_host_memory=in_host_memory)
         if len(kernels) == 1 and is_direct(device):
@@ -227,23 +255,9 @@ class _Evaluation:
         if status != Status.SUCCESS:
             products.raise_for(status, kernels, backend)
 
-    def _profiled(self, step: Step, split: Split, device: BackendDevice, place: _Placing) -> None:
-        """Compute a step by itself, and note how long it takes."""
-        if step.vertex.op is Op.VIEW:
-            if split.memory is HOST:
-                self._view_on_host(step)
-            return
-        kernel = self._kernel(step, split, place)
-        start = perf_counter_ns()
-        if is_direct(device):
-            products.run(kernel, device, self.n_threads)
-        else:
-            backend = stream(device)
-            backend.n_threads = self.n_threads
-            status = backend.graph_compute((kernel,)) or backend.synchronize()
-            if status != Status.SUCCESS:
-                products.raise_for(status, (kernel,), backend)
-        record(step.vertex, kernel.operands, device, step.at, start)
+    def _place_of(self, step: Step) -> int:
+        """Return the place of a step in the plan."""
+        return [each.at for each in self.plan.steps].index(step.at)
 
     def _kernel(self, step: Step, split: Split, place: _Placing) -> Kernel:
         """Return the kernel of a step, its operands and result being where the device has them."""
@@ -272,7 +286,10 @@ class _Evaluation:
         low, high = byte_bounds(data)
         buffer = device.buffer_from_host_ptr(low, high - low, high - low)
         if device.asynchronous:
-            self.flights.add(stream(device), held=[value], in_host_memory=True)
+            held, staging = [value], [buffer]
+            self.flights.add(stream(device), held=held, staging=staging, in_host_memory=True)
+        else:
+            self.wraps.append(buffer)
         return Tensor.like(value, buffer=buffer, offset=address(data) - low)
 
     def _place_there(self, split: Split, ref: Ref) -> Tensor:
@@ -299,7 +316,7 @@ class _Evaluation:
 
     def _whole(self, number: int, backend: Backend, kernels: list[Kernel]) -> Status:
         """Compute the kernels of a split in one call."""
-        if self.handles is None or not isinstance(backend, Plans):
+        if self.handles is None or profiles or not isinstance(backend, Plans):
             return backend.graph_compute(kernels)
         known = self.handles.get(number)
         if known is None:
@@ -329,34 +346,28 @@ class _Evaluation:
         device = split.device
         assert device is not None
         there = self.there.setdefault(split.memory, {})
-        constants = [copy.value for copy in split.copies if copy.block is None]
-        for ref, resident in self._residents(constants, device, split.memory).items():
-            there[ref] = resident.tensor
-            self.groups.append(resident.group)
         for copy in split.copies:
-            if copy.block is not None:
+            if copy.block is None:
+                there[copy.value] = self._constant(copy.value, device, split.memory)
+            else:
                 tensor = there[copy.value] = self._tensor(copy.block)
                 value = self._value(copy.value)
                 send(device, tensor, value, self.flights, may_change=copy.value >= 0)
 
-    def _residents(
-        self, refs: list[Ref], device: BackendDevice, buffer_type: BufferType
-    ) -> dict[Ref, residence.Resident]:
-        """Return the copies of constants in the memory of a device, made if need be."""
-        limit = settings().weight_cache
-        residence.trim(limit)
-        found = {ref: residence.find(self.here[ref], buffer_type) for ref in refs}
-        missing = [ref for ref, resident in found.items() if resident is None]
-        if missing:
-            made = residence.place(
-                [self.here[ref] for ref in missing],
+    def _constant(self, ref: Ref, device: BackendDevice, buffer_type: BufferType) -> Tensor:
+        """Return the copy of a constant in the memory of a device, made if need be."""
+        value = self.here[ref]
+        residence.trim(settings().weight_cache)
+        resident = residence.find(value, buffer_type)
+        if resident is None:
+            resident = residence.place(
+                value,
                 buffer_type,
-                lambda tensor, value: send(device, tensor, value, self.flights, may_change=False),
-                limit,
+                lambda tensor, data: send(device, tensor, data, self.flights, may_change=False),
             )
-            self.new_groups.append(made[0].group)
-            found.update(zip(missing, made, strict=True))
-        return {ref: resident for ref, resident in found.items() if resident is not None}
+            self.placed.append((value, buffer_type, resident))
+        self.residents.append(resident)
+        return resident.tensor
 
 
 _active: list[_Evaluation] = []

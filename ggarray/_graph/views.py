@@ -4,7 +4,8 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
-from ggarray._graph.node import contiguous_strides, is_contiguous
+from ggarray._graph.node import is_contiguous
+from ggarray.interface.nodes import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True)

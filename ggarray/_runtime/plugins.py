@@ -25,11 +25,10 @@ CPU = "cpu"
 _logger = logging.getLogger("ggarray")
 _lock = threading.RLock()
 _complete = False  # all backends have been looked for
+_generation = 0  # how often backends have been registered
 _devices: dict[str, BackendDevice] = {}
 _registries: dict[str, Registry] = {}
 _streams: dict[str, Backend] = {}
-
-_generation: list[None] = []  # an entry for every registry
 
 failures: dict[str, str] = {}
 """Why an installed backend is left out, by its entry point and distribution."""
@@ -82,6 +81,7 @@ def _checked(registry: Any) -> Registry:
 
 
 def _register(registry: Registry) -> None:
+    global _generation
     with _lock:
         found: dict[str, BackendDevice] = {}
         for device in registry.devices():
@@ -96,7 +96,7 @@ def _register(registry: Registry) -> None:
         _devices.update(found)
         _registries.update(dict.fromkeys(found, registry))
         candidates.cache_clear()
-        _generation.append(None)
+        _generation += 1
     for line in lines:
         _logger.debug("%s", line)
 
@@ -197,7 +197,7 @@ def registry_of(device: str) -> Registry:
 
 def generation() -> int:
     """Return a number that changes whenever a backend is registered."""
-    return len(_generation)
+    return _generation
 
 
 @cache

@@ -344,7 +344,8 @@ class HostBuffers:
         Parameters
         ----------
         address, size : int
-            The memory. It stays alive as long as the buffer is used.
+            The memory. It stays alive until `Buffer.free`, which lets go of it and changes nothing
+            in it.
         max_tensor_size : int
             Bytes of the largest tensor that will lie in it.
 

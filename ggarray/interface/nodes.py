@@ -1,6 +1,7 @@
 """What a graph is made of: operations, and the values they take and give."""
 
 import math
+from collections.abc import Sequence
 from enum import IntFlag, StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -188,11 +189,13 @@ class Tensor(NamedTuple):
         if self.axis is not None:
             lengths[self.axis] //= self.dtype.block_size
         step = self.dtype.itemsize if self.axis is None else self.dtype.block_bytes
-        return Tensor(self.shape, self.dtype, row_major(lengths, step), self.axis)
+        return Tensor(self.shape, self.dtype, contiguous_strides(lengths, step), self.axis)
 
 
-def row_major(lengths: "tuple[int, ...] | list[int]", step: int) -> tuple[int, ...]:
+def contiguous_strides(lengths: Sequence[int], step: int) -> tuple[int, ...]:
     """Return the strides of a row-major array whose elements take `step` bytes."""
+    if len(lengths) == 2:  # nearly always
+        return (step * max(lengths[1], 1), step)
     strides = []
     for length in reversed(lengths):
         strides.append(step)

@@ -82,7 +82,7 @@ def test_plans_of_a_language_model(device, path, monkeypatch):
     plan_cache.drop_all()
     for module in (schedule, split):
         monkeypatch.setattr(module, "WORTH_PLACING", 1)
-    monkeypatch.setattr(execute, "_alone", lambda order, options: None)
+    monkeypatch.setattr(execute, "_alone", lambda order: None)
     plans = {}
     planned = execute._planned
 

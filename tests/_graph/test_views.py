@@ -8,8 +8,9 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 import ggarray as xp
-from ggarray._graph.node import contiguous_strides, part
+from ggarray._graph.node import part
 from ggarray._graph.views import Layout
+from ggarray.interface.nodes import contiguous_strides
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 

@@ -140,14 +140,15 @@ def test_looking_changes_nothing(x, counting):
 def test_the_plan_of_a_graph(x):
     product = x @ x
     total = 2.0 * product - x
+    value = "float64(2, 2)".ljust(24)
     assert xp.graph(product.T, total).plan.splitlines() == [
         "split 0 on counting",
-        "   0  matmul    counting    float64(2, 2)             kept;"
+        f"   0  %0     matmul    counting    {value}  kept;"
         " device counting takes this matmul of float64",
-        "   1  view      counting    float64(2, 2)             view; a view: no element moves",
+        f"   1  %1     view      counting    {value}  view; a view: no element moves",
         "split 1 on host",
-        "   2  scale     host        float64(2, 2)             kept; a scaling: NumPy computes it",
-        "   3  add       host        float64(2, 2)             kept; a sum: NumPy computes it",
+        f"   2  %2     scale     host        {value}  kept; a scaling: NumPy computes it",
+        f"   3  %3     add       host        {value}  kept; a sum: NumPy computes it",
     ]
     assert xp.graph(x).plan == xp.graph().plan == ""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from ggarray._graph.ir import Graph
 from ggarray._graph.optimize.common_subexpressions import common_subexpressions
@@ -10,34 +9,19 @@ from ggarray._graph.optimize.copies import copies
 from ggarray._graph.optimize.dead_code import dead_code
 from ggarray._graph.optimize.epilogues import Takes, epilogues
 
-__all__ = ["REWRITES", "Rewrite", "Takes", "optimize"]
-
-
-class Rewrite(NamedTuple):
-    """One row of the table: what makes another graph of one, and what that does."""
-
-    apply: Callable[[Graph, Takes], Graph]
-    meaning: str
+__all__ = ["REWRITES", "Takes", "optimize"]
 
 
 # In the order in which they are made. What nobody needs goes first, as nothing is left out or
 # absorbed that more than one vertex reads; none of the others leaves any behind. Copies hide that
 # operands are equal, and that products have one reader. A product that is computed once for two
 # readers is worth more than what its readers could have become of it.
-REWRITES: Mapping[str, Rewrite] = MappingProxyType(
+REWRITES: Mapping[str, Callable[[Graph, Takes], Graph]] = MappingProxyType(
     {
-        "dead_code": Rewrite(
-            lambda graph, _: dead_code(graph), "what no result needs is not computed"
-        ),
-        "copies": Rewrite(
-            lambda graph, _: copies(graph), "copies that only move a value are left out"
-        ),
-        "common_subexpressions": Rewrite(
-            lambda graph, _: common_subexpressions(graph), "equal operations are computed once"
-        ),
-        "epilogues": Rewrite(
-            epilogues, "scaling, bias and astype are done as the product is computed"
-        ),
+        "dead_code": lambda graph, _: dead_code(graph),
+        "copies": lambda graph, _: copies(graph),
+        "common_subexpressions": lambda graph, _: common_subexpressions(graph),
+        "epilogues": epilogues,
     }
 )
 
@@ -56,5 +40,5 @@ def optimize(graph: Graph, takes: Takes, names: Collection[str]) -> Graph:
     """
     for name, rewrite in REWRITES.items():
         if name in names:
-            graph = rewrite.apply(graph, takes)
+            graph = rewrite(graph, takes)
     return graph

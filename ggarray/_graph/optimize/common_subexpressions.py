@@ -1,7 +1,7 @@
 """Common subexpressions: equal operations on equal operands are computed once."""
 
 from ggarray._graph.ir import Graph, Ref, Rewriter, Vertex
-from ggarray._graph.optimize.memory import shown
+from ggarray._graph.optimize.shown import shown
 from ggarray.interface import Op
 
 

@@ -2,7 +2,7 @@
 
 from ggarray._graph.ir import Graph, Ref
 from ggarray._graph.optimize.dead_code import dead_code
-from ggarray._graph.optimize.memory import shown
+from ggarray._graph.optimize.shown import shown
 from ggarray.interface import Op
 
 

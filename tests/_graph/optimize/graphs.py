@@ -7,9 +7,9 @@ import numpy as np
 from ggarray._dtypes import is_real_floating
 from ggarray._graph.assign import kernel_of
 from ggarray._graph.ir import Graph, Leaf, Vertex
-from ggarray._graph.node import contiguous_strides
 from ggarray._graph.views import Layout
 from ggarray.interface import Op
+from ggarray.interface.nodes import contiguous_strides
 
 
 def always(graph, vertex):
