@@ -120,7 +120,12 @@ class _Evaluation:
     def give_back(self) -> None:
         """Give the chunks back, once no stream can write to them any more."""
         self.flights.end()
+        self._free_wraps()
         memory.give(self.chunks)
+
+    def _free_wraps(self) -> None:
+        while self.wraps:
+            self.wraps.pop().free()
 
     def _keep_constants(self) -> None:
         """Enter the copies of constants in the books, which are there by now."""
@@ -228,8 +233,7 @@ class _Evaluation:
                 kernels, steps = [], []
         if kernels:
             self._call(number, split, device, kernels, steps)
-        while self.wraps:
-            self.wraps.pop().free()
+        self._free_wraps()
         for step in split.steps:
             self._release(step)
 
