@@ -33,6 +33,7 @@ def _apart(operands: list[Any]) -> list[Any]:
 
 
 _SHAPES = {"a chain": _chain, "apart": _apart}
+_OURS = ("record", "new plan", "kept plan")
 
 
 def _seconds(calls: list[Callable[[], Any]]) -> float:
@@ -42,6 +43,10 @@ def _seconds(calls: list[Callable[[], Any]]) -> float:
     for call in calls:
         call()
     return time.thread_time() - start
+
+
+def _nothing() -> None:
+    pass
 
 
 def _compute(prepare: Callable[[], None], arrays: list[Any]) -> None:
@@ -57,34 +62,30 @@ class _Times:
         self._arrays = [*np.random.default_rng(0).standard_normal((count, 8, 8)) / 8]
         self._operands = [xp.asarray(a, device=device) for a in self._arrays]
         self._graphs = max(1, _PRODUCTS // count)
-        self.record, self.new, self.kept, self.numpy = (list[float]() for _ in range(4))
+        self._times: dict[str, list[float]] = {what: [] for what in (*_OURS, "NumPy")}
 
     def measure(self) -> None:
-        """Take each time once."""
-        for times, prepare in ((self.new, plan_cache.drop_all), (self.kept, lambda: None)):
+        """Take each time once; a plan is kept for good when it is used for the third time."""
+        ways = ("new plan", plan_cache.drop_all, 0), ("kept plan", _nothing, 2)
+        for plan, prepare, warm in ways:
+            for _ in range(warm):
+                xp.evaluate(*self._make(self._operands))
             made: list[list[Any]] = []
-            self.record.append(self._record(made))
-            calls = [partial(_compute, prepare, each) for each in made]
-            times.append(_seconds(calls))
-        self.numpy.append(_seconds([lambda: self._make(self._arrays)] * self._graphs))
+            record = partial(self._record, made)
+            self._times["record"].append(_seconds([record] * self._graphs))
+            computing = [partial(_compute, prepare, each) for each in made]
+            self._times[plan].append(_seconds(computing))
+        self._times["NumPy"].append(_seconds([lambda: self._make(self._arrays)] * self._graphs))
 
-    def _record(self, made: list[list[Any]]) -> float:
-        return _seconds([lambda: made.append(self._make(self._operands))] * self._graphs)
+    def _record(self, made: list[list[Any]]) -> None:
+        made.append(self._make(self._operands))
 
     def rows(self, name: str) -> None:
         """Print a line for each of ours, in microseconds a product."""
         nodes = self._graphs * self._count
-        medians = {
-            what: statistics.median(times) / nodes
-            for what, times in vars(self).items()
-            if isinstance(times, list)
-        }
-        peer = medians.pop("numpy")
-        for what, ours in medians.items():
-            print(row(f"{name}: {_WHAT[what]}", ours, peer), flush=True)
-
-
-_WHAT = {"record": "record", "new": "new plan", "kept": "kept plan"}
+        medians = {what: statistics.median(times) / nodes for what, times in self._times.items()}
+        for what in _OURS:
+            print(row(f"{name}: {what}", medians[what], medians["NumPy"]), flush=True)
 
 
 def main() -> None:
