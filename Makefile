@@ -67,7 +67,7 @@ INSTALLED := build/lint-install
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	rm -rf $(INSTALLED)
+	rm -rf build
 	$(PIP) install --no-deps --target $(INSTALLED) .
 	cp pyproject.toml $(INSTALLED)/
 	cd $(INSTALLED) && $(CURDIR)/$(BIN)/mypy --strict -p ggarray | tee mypy.txt
