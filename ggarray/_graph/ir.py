@@ -70,6 +70,10 @@ class Vertex(NamedTuple):
     beta: int = 0
     origin: int = 0
 
+    def reading(self, operands: tuple[Ref, ...]) -> "Vertex":
+        """Return the vertex with these operands; it mostly has them already."""
+        return self if operands == self.operands else self._replace(operands=operands)
+
 
 class Graph(NamedTuple):
     """Operations in an order in which they can be computed.
@@ -136,7 +140,7 @@ class Rewriter:
 
     def moved(self, vertex: Vertex) -> Vertex:
         """Return a vertex of the old graph with operands of the new one."""
-        return vertex._replace(operands=tuple(map(self.ref, vertex.operands)))
+        return vertex.reading(tuple(map(self.ref, vertex.operands)))
 
     def add(self, vertex: Vertex) -> int:
         """Add a vertex to the new graph, and return its place."""

@@ -1,5 +1,7 @@
 """Common subexpressions: equal operations on equal operands are computed once."""
 
+from typing import Any
+
 from ggarray._graph.ir import Graph, Ref, Rewriter, Vertex
 from ggarray._graph.optimize.shown import shown
 from ggarray.interface import Op
@@ -27,7 +29,7 @@ class _Sharing(Rewriter):
         super().__init__(graph)
         self._shown = shown(graph)
         self._taken: set[Ref] = set()  # places in the new graph whose memory the program sees
-        self._firsts: dict[Vertex, Ref] = {}
+        self._firsts: dict[tuple[Any, ...], Ref] = {}
         self._same: dict[Ref, Ref] = {}  # the first vertex that has the value of a later one
 
     def place_of(self, at: int, vertex: Vertex) -> Ref:
@@ -36,8 +38,8 @@ class _Sharing(Rewriter):
         moved = self.moved(vertex)
         if vertex.op is not Op.VIEW or not is_shown:  # it matters what is read, not where
             operands = tuple(self._same.get(ref, ref) for ref in moved.operands)
-            moved = moved._replace(operands=operands)
-        key = moved._replace(origin=0)
+            moved = moved.reading(operands)
+        key = moved[:-1]  # wherever it comes from
         first = self._firsts.get(key)
         if first is None:
             place = self._firsts[key] = self.add(moved)

@@ -24,7 +24,7 @@ def copies(graph: Graph) -> Graph:
     vertices = []
     for at, vertex in enumerate(graph.vertices):
         operands = tuple(original.get(ref, ref) for ref in vertex.operands)
-        vertices.append(vertex._replace(operands=operands))
+        vertices.append(vertex.reading(operands))
         if vertex.op is not Op.COPY or at in kept:
             continue
         is_view_read = any(graph.vertices[reader].op is Op.VIEW for reader in readers[at])
