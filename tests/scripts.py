@@ -1,10 +1,14 @@
-"""Running a script, or pip, in a process of its own; and what such a process tells of itself."""
+"""Processes of their own: running a script, or pip, in one; what one tells; how a child ends."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
+
+import pytest
 
 TESTS = str(Path(__file__).parent)
 
@@ -33,6 +37,18 @@ def peak_mebibytes():
     lines = Path("/proc/self/status").read_text().splitlines()
     (peak,) = (line.split()[1] for line in lines if line.startswith("VmHWM:"))
     return int(peak) // 1024
+
+
+def ends_well(child):
+    """Wait for a child process; one that hangs is killed."""
+    deadline = time.monotonic() + 20
+    while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            pytest.fail("the child hangs")
+        time.sleep(0.01)
+    return os.waitstatus_to_exitcode(done[1]) == 0
 
 
 def install(source, folder):

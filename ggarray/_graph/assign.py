@@ -109,7 +109,7 @@ def with_axes(value: Any, ndim: int) -> Any:
     if isinstance(value, Tensor):
         shape, strides = (1,) * missing + value.shape, (0,) * missing + value.strides
         return value._replace(shape=shape, strides=strides)
-    return value.reshape((1,) * missing + value.shape) if value.size else value[(None,) * missing]
+    return value[(None,) * missing]
 
 
 def choose(graph: Graph, vertex: Vertex) -> Choice:
@@ -117,41 +117,33 @@ def choose(graph: Graph, vertex: Vertex) -> Choice:
     preferred, cpu = candidates(vertex.device)
     if not preferred:
         return Choice(cpu, f"it computes all products of device {vertex.device}")
-    return _choice(_asked(graph, vertex), generation())
+    device, reason = _answer(_asked(graph, vertex), generation())
+    return Choice(device or cpu, reason)
 
 
 def takes(graph: Graph, vertex: Vertex) -> bool:
     """Tell whether a backend of the vertex's own device computes it in one."""
-    return _is_taken(_asked(graph, vertex), generation())
+    device, _ = _answer(_asked(graph, vertex), generation())
+    return device is not None
 
 
-# Backends decide by what is asked alone, so each is asked once.
-
-
-@lru_cache(maxsize=4096)
-def _choice(asked: _Question, _generation: int) -> Choice:
+@lru_cache(maxsize=4096)  # backends decide by what is asked alone, so each is asked once
+def _answer(asked: _Question, _generation: int) -> tuple[BackendDevice | None, str]:
+    """Return the first backend of a device to take what is asked, if one does, and why."""
     preferred, cpu = candidates(asked.device)
     kernel = _kernel(asked)
     refusals = []
-    for device in preferred:
+    for device in preferred or (cpu,):
         why_not = _refusal(device, kernel, asked)
         if why_not is None:
-            return Choice(device, f"device {asked.device} takes this {_what(kernel)}")
+            return device, f"device {asked.device} takes this {_what(kernel)}"
         refusals.append(why_not)
-    return Choice(cpu, "; ".join(refusals))
-
-
-@lru_cache(maxsize=4096)
-def _is_taken(asked: _Question, _generation: int) -> bool:
-    preferred, cpu = candidates(asked.device)
-    kernel = _kernel(asked)
-    return any(_refusal(each, kernel, asked) is None for each in preferred or (cpu,))
+    return None, "; ".join(refusals)
 
 
 def forget() -> None:
     """Ask backends again."""
-    _choice.cache_clear()
-    _is_taken.cache_clear()
+    _answer.cache_clear()
 
 
 def choose_for(kernel: Kernel, device: str) -> BackendDevice:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ggarray._graph.flights import Flights
 from ggarray._graph.memory import host_buffer
-from ggarray._quantized.blocks import Blocks
+from ggarray._quantized.blocks import stored
 from ggarray._runtime.plugins import stream
 from ggarray._storage import Plain
 from ggarray.interface import (
@@ -32,7 +32,7 @@ def send(
     buffer = _buffer(tensor)
     if not tensor.nbytes:
         return
-    data = _bytes(value.data if isinstance(value, Blocks) else value)
+    data = _bytes(stored(value))
     backend = stream(device)
     if not isinstance(backend, Async):
         buffer.set_tensor(tensor, data)

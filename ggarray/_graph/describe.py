@@ -8,12 +8,11 @@ from ggarray._graph.assign import Choice, choose
 from ggarray._graph.execute import evaluation, plan_of
 from ggarray._graph.ir import capture, value_of
 from ggarray._graph.lower import lower
-from ggarray._graph.node import Node, address, is_contiguous
+from ggarray._graph.node import Node, is_contiguous, layout_key
 from ggarray._graph.order import is_pending, pending_order
 from ggarray._graph.show import Graph, GraphLeaf, GraphNode
 from ggarray._graph.source import location
 from ggarray._graph.split import ON_HOST
-from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.profile import multiply_adds
 from ggarray.interface import PRODUCTS, Op
 
@@ -50,8 +49,7 @@ class _Leaves:
     def of(self, operand: Any) -> GraphLeaf:
         """Return the leaf of an operand that is no pending node."""
         value = value_of(operand)
-        data, axis = (value.data, value.axis) if isinstance(value, Blocks) else (value, None)
-        key = address(data), data.shape, data.strides, value.dtype, axis
+        key = layout_key(value)
         if key not in self._known:
             self._known[key] = GraphLeaf(len(self._known), value.dtype, value.shape, value.nbytes)
         return self._known[key]

@@ -98,8 +98,7 @@ def _computed(order: list[Node], options: Settings) -> dict[Node, Value]:
             return computed
     captured = capture(order)
     kept = _planned(captured, options)
-    if options.memory_limit is not None:
-        _check_memory(kept.plan.nbytes, options.memory_limit, order)
+    _check_memory(kept.plan, options.memory_limit, order)
     values = run(kept, captured.leaves, lambda error, made: _note_sources(error, made, order))
     return dict(zip(captured.outputs, values, strict=True))
 
@@ -120,9 +119,8 @@ def reserve(targets: Sequence[Node]) -> None:
     with evaluation:
         order = pending_order(targets)
         if order:
-            plan, options = plan_of(order), settings()
-            if options.memory_limit is not None:
-                _check_memory(plan.nbytes, options.memory_limit, order)
+            plan = plan_of(order)
+            _check_memory(plan, settings().memory_limit, order)
             memory.reserve(plan.chunks)
 
 
@@ -158,11 +156,11 @@ def _note_sources(error: BaseException, made: Sequence[Vertex], order: Sequence[
         error.add_note(_RECORDED + ", ".join(lines[:_LINES] + more))
 
 
-def _check_memory(nbytes: int, limit: int, order: list[Node]) -> None:
+def _check_memory(plan: Plan, limit: int | None, order: list[Node]) -> None:
     """Raise MemoryError if an evaluation takes more memory than is allowed."""
-    if nbytes > limit:
+    if limit is not None and plan.nbytes > limit:
         raise MemoryError(
-            f"evaluating {len(order)} pending operations takes {nbytes} bytes,"
+            f"evaluating {len(order)} pending operations takes {plan.nbytes} bytes,"
             f" the option memory_limit allows {limit}"
         )
 
@@ -236,7 +234,7 @@ def _kernel(node: Node, a: Value, b: Value, out: Plain) -> Kernel:
     if b.dtype is not node.dtype:
         b = _converted(b, node)
     if node.op is Op.OUT_PROD:
-        return Kernel(node.op, (_as_column(a, node), _as_column(b, node)), out)
+        return Kernel(node.op, (products.as_column(a), products.as_column(b)), out)
     if type(a) is Blocks and type(b) is Blocks:
         b = dequantize(b, node.device)
     if len(a.shape) == 1:
@@ -244,13 +242,6 @@ def _kernel(node: Node, a: Value, b: Value, out: Plain) -> Kernel:
     if len(b.shape) == 1:
         b = products.as_matrix(b, left=False)
     return Kernel(node.op, (a, b), out.reshape(node.params) if node.params != node.shape else out)
-
-
-def _as_column(operand: Value, node: Node) -> Plain:
-    """Return a vector operand of an outer product as a plain column."""
-    if isinstance(operand, Blocks):
-        operand = dequantize(operand, node.device)
-    return operand[:, None]
 
 
 def dequantize(blocks: Blocks, device: str) -> Plain:
@@ -279,7 +270,7 @@ def _copy_now(kernel: Kernel, device: str) -> None:
 def _converted(operand: Value, node: Node) -> Value:
     """Return an operand of a product as kernels take it: in the product's dtype, or quantized."""
     if type(operand) is Blocks:
-        if products.stays_quantized(operand, node.dtype):
+        if node.op is Op.MATMUL and products.stays_quantized(operand, node.dtype):
             return operand
         operand = dequantize(operand, node.device)
     assert not isinstance(operand, Blocks)

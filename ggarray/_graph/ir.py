@@ -7,7 +7,7 @@ equal graphs have one plan. Rewriting, scheduling and planning of memory work on
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ggarray._graph.node import Destination, Node, address
+from ggarray._graph.node import Destination, Node, address, layout_key
 from ggarray._graph.residence import NOWHERE, residents
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.devices import Device
@@ -238,7 +238,7 @@ class _Leaves:
         elif _is_whole(data):
             layout = (id(root_of(data)), value.dtype, axis)
         else:
-            layout = (address(data), *fields)
+            layout = layout_key(value)
         known = self._layouts.get(layout)
         if known is not None:
             return known

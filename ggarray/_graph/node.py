@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ggarray._graph.source import Source
+from ggarray._quantized.blocks import Blocks, stored
 from ggarray._runtime.devices import Device
 from ggarray._storage import Plain, Storage, registry, root_of
 from ggarray.interface import Op, Value
@@ -169,6 +170,13 @@ def address(value: Plain) -> int:
     """Return the address of the first element of `value`."""
     pointer: int = value.__array_interface__["data"][0]
     return pointer
+
+
+def layout_key(value: Value) -> tuple[Any, ...]:
+    """Return what two values have in common that lay out the same memory alike."""
+    data = stored(value)
+    axis = value.axis if isinstance(value, Blocks) else None
+    return address(data), data.shape, data.strides, value.dtype, axis
 
 
 def part(

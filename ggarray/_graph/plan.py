@@ -4,6 +4,7 @@ Nothing here computes anything or touches memory.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import accumulate, count
 from typing import NamedTuple
 
@@ -12,7 +13,8 @@ from ggarray._graph.ir import Graph, Ref, Vertex
 from ggarray.interface import BackendDevice, BufferType, Flag, Tensor
 
 
-class Block(NamedTuple):
+@dataclass(slots=True)
+class Block:
     """Memory for a value, and for values computed in place of it.
 
     Attributes
@@ -36,8 +38,8 @@ class Block(NamedTuple):
     nbytes: int
     first: int
     last: int
-    kept: bool
-    place: Place | None
+    kept: bool = False
+    place: Place | None = None
 
     def __str__(self) -> str:
         if self.place is not None:

@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from ggarray._graph.node import address
-from ggarray._quantized.blocks import Blocks
+from ggarray._graph.node import layout_key
+from ggarray._quantized.blocks import stored
 from ggarray._storage import Plain, root_of
 from ggarray.interface import BufferType, Tensor, Usage, Value, alloc_tensors
 
@@ -38,7 +38,7 @@ def residents(value: Value) -> frozenset[str]:
     """Return the names of the devices that have a copy of a constant."""
     if not _copies:
         return NOWHERE
-    key = _key(value)
+    key = layout_key(value)
     devices = (each.device for each in _types if (key, each) in _copies)
     return frozenset(device.name for device in devices if device is not None)
 
@@ -50,7 +50,7 @@ def resident_bytes() -> int:
 
 def find(value: Value, buffer_type: BufferType) -> Resident | None:
     """Return the copy of a constant in memory of this type, if there is one."""
-    key = _key(value), buffer_type
+    key = layout_key(value), buffer_type
     found = _copies.pop(key, None)
     if found is not None:
         _copies[key] = found
@@ -74,11 +74,11 @@ def place(
 
 def keep(value: Value, buffer_type: BufferType, resident: Resident) -> None:
     """Enter a copy of a constant in the books."""
-    key = _key(value)
+    key = layout_key(value)
     _types.add(buffer_type)
     _copies[key, buffer_type] = resident
     if key not in _roots:  # its address may be that of something else once it is gone
-        root = root_of(_data(value))
+        root = root_of(stored(value))
         _roots[key] = weakref.ref(root, lambda _: _forget(key))
 
 
@@ -92,13 +92,3 @@ def _forget(key: _Key) -> None:
     _roots.pop(key, None)
     for buffer_type in list(_types):
         _copies.pop((key, buffer_type), None)
-
-
-def _key(value: Value) -> _Key:
-    data = _data(value)
-    axis = value.axis if isinstance(value, Blocks) else None
-    return address(data), data.shape, data.strides, value.dtype, axis
-
-
-def _data(value: Value) -> Plain:
-    return value.data if isinstance(value, Blocks) else value

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from time import perf_counter_ns
 from typing import Any
 
@@ -16,7 +17,7 @@ from ggarray._graph.ir import Ref, Vertex
 from ggarray._graph.node import address
 from ggarray._graph.plan import Plan, Split, Step
 from ggarray._graph.plan_cache import Handles, Kept
-from ggarray._quantized.blocks import Blocks
+from ggarray._quantized.blocks import Blocks, stored
 from ggarray._runtime.options import settings
 from ggarray._runtime.plugins import stream
 from ggarray._runtime.profile import profiles, record
@@ -173,7 +174,7 @@ class _Evaluation:
         host.COMPUTE[vertex.op](vertex.params, operands, out)
         self.here[step.at] = out
         if start:
-            record(vertex, operands, None, self._place_of(step), start)
+            record(vertex, operands, None, self._places[step.at], start)
 
     def _view_on_host(self, step: Step) -> None:
         """Make a view of a value that the host has; others are made where they are wanted."""
@@ -182,7 +183,7 @@ class _Evaluation:
             start = perf_counter_ns() if profiles else 0
             value = self._value(step.at)
             if start:
-                record(step.vertex, [self.here[base]], None, self._place_of(step), start)
+                record(step.vertex, [self.here[base]], None, self._places[step.at], start)
             self.here[step.at] = value
 
     def _value(self, ref: Ref) -> Any:
@@ -197,15 +198,14 @@ class _Evaluation:
     def _array(self, block: int | None) -> Plain:
         """Return the array of a block in host memory: its part of a chunk, or its own memory."""
         assert block is not None
-        tensor, buffer_type, *_, place = self.plan.blocks[block]
-        if place is None:
+        if self.plan.blocks[block].place is None:
+            tensor = self.plan.blocks[block].tensor
             return np.empty(tensor.shape, tensor.dtype)
-        buffer = self.chunks[buffer_type][place.chunk]
-        if buffer_type is not HOST:
-            init_tensor(tensor._replace(buffer=buffer, offset=place.offset))
-        return np.ndarray(
-            tensor.shape, tensor.dtype, memory.host_buffer(buffer).memory, place.offset
-        )
+        placed = self._tensor(block)
+        assert placed.buffer is not None
+        array = memory.host_buffer(placed.buffer).array(placed)
+        assert not isinstance(array, Blocks)
+        return array
 
     # -- a backend's steps --
 
@@ -229,7 +229,7 @@ class _Evaluation:
                 self._call(number, split, device, kernels, steps)
                 if device.asynchronous:
                     self.flights.land(stream(device))
-                record(step.vertex, kernel.operands, device, self._place_of(step), start)
+                record(step.vertex, kernel.operands, device, self._places[step.at], start)
                 kernels, steps = [], []
         if kernels:
             self._call(number, split, device, kernels, steps)
@@ -259,9 +259,10 @@ class _Evaluation:
         if status != Status.SUCCESS:
             products.raise_for(status, kernels, backend)
 
-    def _place_of(self, step: Step) -> int:
-        """Return the place of a step in the plan."""
-        return [each.at for each in self.plan.steps].index(step.at)
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """The places of vertices among the steps of the plan; only profiles ask for them."""
+        return {step.at: place for place, step in enumerate(self.plan.steps)}
 
     def _kernel(self, step: Step, split: Split, place: _Placing) -> Kernel:
         """Return the kernel of a step, its operands and result being where the device has them."""
@@ -286,7 +287,7 @@ class _Evaluation:
         value = self._value(ref)
         device = split.device
         assert isinstance(device, HostBuffers)
-        data = value.data if isinstance(value, Blocks) else value
+        data = stored(value)
         low, high = byte_bounds(data)
         buffer = device.buffer_from_host_ptr(low, high - low, high - low)
         if device.asynchronous:
@@ -311,10 +312,11 @@ class _Evaluation:
     def _tensor(self, block: int | None) -> Tensor:
         """Return the place of a block in the memory of a device."""
         assert block is not None
-        tensor, buffer_type, *_, place = self.plan.blocks[block]
+        planned = self.plan.blocks[block]
+        place = planned.place
         assert place is not None
-        buffer = self.chunks[buffer_type][place.chunk]
-        placed = tensor._replace(buffer=buffer, offset=place.offset)
+        buffer = self.chunks[planned.buffer_type][place.chunk]
+        placed = planned.tensor._replace(buffer=buffer, offset=place.offset)
         init_tensor(placed)
         return placed
 
@@ -350,6 +352,8 @@ class _Evaluation:
         device = split.device
         assert device is not None
         there = self.there.setdefault(split.memory, {})
+        if any(copy.block is None for copy in split.copies):
+            residence.trim(settings().weight_cache)
         for copy in split.copies:
             if copy.block is None:
                 there[copy.value] = self._constant(copy.value, device, split.memory)
@@ -361,7 +365,6 @@ class _Evaluation:
     def _constant(self, ref: Ref, device: BackendDevice, buffer_type: BufferType) -> Tensor:
         """Return the copy of a constant in the memory of a device, made if need be."""
         value = self.here[ref]
-        residence.trim(settings().weight_cache)
         resident = residence.find(value, buffer_type)
         if resident is None:
             resident = residence.place(

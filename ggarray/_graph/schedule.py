@@ -1,9 +1,8 @@
 """Scheduling: in what memory the values of a graph are, until when, and what is copied."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-from ggarray._graph.allocate import Interval, Place, lay_out
+from ggarray._graph.allocate import Interval, lay_out
 from ggarray._graph.ir import Graph, Ref, Vertex
 from ggarray._graph.order import IN_PLACE
 from ggarray._graph.plan import Block, Copy, Plan, Split, Step
@@ -17,22 +16,9 @@ def schedule(graph: Graph) -> Plan:
     return _Planner(graph, tensors, split(graph, tensors)).plan()
 
 
-@dataclass(slots=True)
-class _Draft:
-    """A block in the making."""
-
-    tensor: Tensor
-    buffer_type: BufferType
-    nbytes: int
-    first: int
-    last: int
-    kept: bool = False
-    place: Place | None = None
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it has memory of its own although others could use that later."""
-        return self.nbytes < WORTH_PLACING and self.buffer_type.is_host
+def _is_small(block: Block) -> bool:
+    """Tell whether a block has memory of its own although others could use that later."""
+    return block.nbytes < WORTH_PLACING and block.buffer_type.is_host
 
 
 class _Planner:
@@ -52,7 +38,7 @@ class _Planner:
         self.step_of = {at: step for step, at in enumerate(order)}
         self.viewed = {root for at, root in enumerate(self.roots) if root != at}
         self.outputs = {*graph.outputs, *(self.roots[at] for at in graph.outputs)}
-        self.blocks: list[_Draft] = []
+        self.blocks: list[Block] = []
         # Where a value is: its block in each memory, None for a constant that is kept there.
         self.places: dict[Ref, dict[BufferType, int | None]] = {}
 
@@ -80,19 +66,7 @@ class _Planner:
         if results:
             splits.append(Split(None, HOST, results, ()))
         chunks = self._lay_out()
-        blocks = (
-            Block(
-                each.tensor,
-                each.buffer_type,
-                each.nbytes,
-                each.first,
-                each.last,
-                each.kept,
-                each.place,
-            )
-            for each in self.blocks
-        )
-        return Plan(self.graph, tuple(splits), tuple(blocks), chunks)
+        return Plan(self.graph, tuple(splits), tuple(self.blocks), chunks)
 
     def _copies(self, group: Group, start: int) -> tuple[Copy, ...]:
         """Note which values from outside a group have to be copied for it."""
@@ -119,15 +93,15 @@ class _Planner:
         if root < 0 and self.graph.leaves[~root].constant:
             here[memory] = None
             return Copy(root, memory, None)
-        for block in here.values():
-            if block is not None:
-                self.blocks[block].last = max(self.blocks[block].last, before)
+        for number in here.values():
+            if number is not None:
+                self.blocks[number].last = max(self.blocks[number].last, before)
         tensor = self.tensors[root] if root >= 0 else self.graph.tensor(root).contiguous()
         here[memory] = self._add(tensor, memory, before)
         return Copy(root, memory, here[memory])
 
     def _add(self, tensor: Tensor, memory: BufferType, step: int) -> int:
-        self.blocks.append(_Draft(tensor, memory, memory.alloc_size(tensor), step, step))
+        self.blocks.append(Block(tensor, memory, memory.alloc_size(tensor), step, step))
         return len(self.blocks) - 1
 
     def _steps(self, group: Group, start: int) -> tuple[Step, ...]:
@@ -142,8 +116,8 @@ class _Planner:
             flags = self._flags(at, own, end)
             steps.append(Step(at, vertex, reason, last_use, block, replaces, flags))
         for node, until in group.keep_until:
-            draft = self.blocks[self._block_of(node, group.memory)]
-            draft.last = max(draft.last, self.step_of[until])
+            longer = self.blocks[self._block_of(node, group.memory)]
+            longer.last = max(longer.last, self.step_of[until])
         return tuple(steps)
 
     def _flags(self, at: int, own: set[int], end: int) -> Flag:
@@ -201,12 +175,12 @@ class _Planner:
         """Note until when the blocks that a step uses are needed."""
         for root in map(self._root_of, (at, *self.graph.vertices[at].operands)):
             here = self.places.get(root)
-            block = None if here is None else here.get(group.memory)
-            if block is not None:
-                draft = self.blocks[block]
+            number = None if here is None else here.get(group.memory)
+            if number is not None:
+                block = self.blocks[number]
                 # Memory of its own goes when the backend has been called for all the group.
-                last = end if group.device is not None and draft.is_small else step
-                draft.last = max(draft.last, last)
+                last = end if group.device is not None and _is_small(block) else step
+                block.last = max(block.last, last)
 
     def _results(self, end: int) -> tuple[Copy, ...]:
         """Note which results have to be copied to host memory at the end, and keep all."""
@@ -223,19 +197,19 @@ class _Planner:
 
     def _lay_out(self) -> dict[BufferType, tuple[int, ...]]:
         """Give blocks their places in chunks, by type of memory."""
-        shared: dict[BufferType, list[_Draft]] = {}
-        for draft in self.blocks:
-            if not draft.buffer_type.is_host or (not draft.kept and draft.nbytes >= WORTH_PLACING):
-                shared.setdefault(draft.buffer_type, []).append(draft)
+        shared: dict[BufferType, list[Block]] = {}
+        for block in self.blocks:
+            if not (block.buffer_type.is_host and block.kept) and not _is_small(block):
+                shared.setdefault(block.buffer_type, []).append(block)
         chunks = {}
-        for buffer_type, drafts in shared.items():
+        for buffer_type, blocks in shared.items():
             layout = lay_out(
-                [Interval(max(each.nbytes, 1), each.first, each.last) for each in drafts],
+                [Interval(max(each.nbytes, 1), each.first, each.last) for each in blocks],
                 buffer_type.alignment,
                 buffer_type.max_size,
             )
-            for draft, place in zip(drafts, layout.places, strict=True):
-                draft.place = place
+            for block, place in zip(blocks, layout.places, strict=True):
+                block.place = place
             chunks[buffer_type] = layout.chunks
         return chunks
 

@@ -18,7 +18,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from ggarray._quantized.index_key import Entry, axes_used, axis_after, parse_key
 from ggarray._quantized.traits import QuantizedDType
 
-__all__ = ["Blocks", "concat", "stack"]
+__all__ = ["Blocks", "concat", "stack", "stored"]
 
 _Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -260,6 +260,11 @@ class Blocks:
             f"axis {self._axis} of shape {self.shape} is stored in blocks of {block} ({self.dtype})"
             f" and takes only slices of whole blocks: {_DEQUANTIZE}"
         )
+
+
+def stored(value: np.ndarray[Any, Any] | Blocks) -> np.ndarray[Any, Any]:
+    """Return the array in which a value is stored: itself, or the encoded bytes of blocks."""
+    return value.data if isinstance(value, Blocks) else value
 
 
 def concat(arrays: Sequence[Blocks], axis: int = 0) -> Blocks:

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
-from ggarray._quantized.blocks import Blocks
+from ggarray._quantized.blocks import stored
 from ggarray._runtime.devices import Device
 from ggarray._runtime.table import aligned_table
 from ggarray._runtime.threads import get_num_threads
@@ -272,10 +272,10 @@ def _stored_bytes(value: Value | Tensor) -> int:
     """Return the bytes of a value, those that broadcasting repeats once."""
     if isinstance(value, Tensor) and value.axis is not None:
         return value.nbytes
-    data: Any = value.data if isinstance(value, Blocks) else value
+    data = value if isinstance(value, Tensor) else stored(value)
     axes = zip(data.shape, data.strides, strict=True)
-    stored: int = math.prod(length if stride else min(length, 1) for length, stride in axes)
-    return stored * int(data.dtype.itemsize)
+    size: int = math.prod(length if stride else min(length, 1) for length, stride in axes)
+    return size * int(data.dtype.itemsize)
 
 
 def multiply_adds(node: "Node | Vertex", operands: Sequence[Any]) -> int:

@@ -815,33 +815,34 @@ def alloc_tensors(
     >>> [each.size for each in owner.buffers], [each.offset for each in placed]
     ([40, 40, 40], [0, 0, 0])
     """
-    groups: list[list[Tensor]] = []
-    sizes: list[int] = []
-    for tensor in tensors:
-        size = buffer_type.alloc_size(tensor)
-        start = aligned(sizes[-1], buffer_type.alignment) if sizes else 0
-        if groups and start + size <= buffer_type.max_size:
-            groups[-1].append(tensor)
-            sizes[-1] = start + size
-        else:
-            groups.append([tensor])
-            sizes.append(size)
+    groups = _groups(tensors, buffer_type)
     buffers: list[Buffer] = []
+    placed: list[Tensor] = []
     try:
-        buffers += map(buffer_type.alloc, sizes or [0])
-        allocators = map(TensorAllocator, buffers)
-        placed = tuple(
-            allocator.alloc(tensor)
-            for allocator, group in zip(allocators, groups or [[]], strict=True)
-            for tensor in group
-        )
+        buffers += (buffer_type.alloc(size) for size, _ in groups)
+        for buffer, (_, group) in zip(buffers, groups, strict=True):
+            placed += map(TensorAllocator(buffer).alloc, group)
     except BaseException:
         for each in buffers:
             each.free()
         raise
     owner = buffers[0] if len(buffers) == 1 else MultiBuffer(buffers)
     owner.usage = usage
-    return owner, placed
+    return owner, tuple(placed)
+
+
+def _groups(tensors: Iterable[Tensor], buffer_type: BufferType) -> list[tuple[int, list[Tensor]]]:
+    """Return how many bytes each of the buffers for tensors takes, and what lies in it."""
+    groups: list[tuple[int, list[Tensor]]] = []
+    for tensor in tensors:
+        size = buffer_type.alloc_size(tensor)
+        end = aligned(groups[-1][0], buffer_type.alignment) + size if groups else 0
+        if groups and end <= buffer_type.max_size:
+            groups[-1][1].append(tensor)
+            groups[-1] = end, groups[-1][1]
+        else:
+            groups.append((size, [tensor]))
+    return groups or [(0, [])]
 
 
 def copy_tensor(source: Tensor, target: Tensor) -> None:

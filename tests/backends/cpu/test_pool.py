@@ -3,10 +3,10 @@
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
+from scripts import ends_well
 
 from ggarray.backends.cpu import kernels
 
@@ -35,14 +35,7 @@ def test_a_forked_child_has_threads_again(operands):
     if child == 0:
         same = product(operands, 4).tobytes() == expected
         os._exit(0 if same else 1)
-    deadline = time.monotonic() + 20
-    while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            pytest.fail("the child hangs")
-        time.sleep(0.01)
-    assert os.waitstatus_to_exitcode(done[1]) == 0
+    assert ends_well(child)
     assert product(operands, 4).tobytes() == expected
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from cpu_graphs import run_as_graph, run_as_plan
+from scripts import ends_well
 
 from ggarray.backends.cpu import registry
 from ggarray.interface import BackendError, Kernel, Op, Status
@@ -250,18 +250,6 @@ def test_streams_share_a_pool_and_pools_work_at_the_same_time():
     assert results == [True] * 30
     for pool in pools[:2]:
         threadpool_free(pool)
-
-
-def ends_well(child):
-    """Wait for a child process; one that hangs is killed."""
-    deadline = time.monotonic() + 20
-    while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            pytest.fail("the child hangs")
-        time.sleep(0.01)
-    return os.waitstatus_to_exitcode(done[1]) == 0
 
 
 @both_ways
