@@ -13,7 +13,7 @@ SUITE ?=
 EXAMPLES ?= 500
 EXTRA ?=
 
-.PHONY: demo test test-model test-clients lint bench clean
+.PHONY: demo test test-model test-clients test-vendors lint bench clean
 .PHONY: conformance conformance-clients conformance-report
 
 $(BIN)/python:
@@ -48,6 +48,15 @@ $(VENV)/installed-conformance: $(VENV)/installed-dev
 test-clients: $(VENV)/installed-conformance
 	$(BIN)/python -m pytest conformance/clients
 	$(BIN)/python -m pytest $(wildcard conformance/test_*.py)
+
+# Real libraries: those of PyPI, and Debian's, unpacked into a folder where there is apt-get.
+$(VENV)/installed-vendors: $(VENV)/installed-dev
+	$(PIP) install --editable '.[vendors]'
+	@touch $@
+
+test-vendors: $(VENV)/installed-vendors
+	$(BIN)/python -m conformance.vendors.debian $(VENV)/vendors
+	$(BIN)/python -m pytest conformance/vendors
 
 # By hand: SUITE is a checkout of data-apis/array-api-tests, EXTRA one of array-api-extra.
 conformance: $(VENV)/installed-conformance

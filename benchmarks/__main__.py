@@ -2,12 +2,13 @@
 
 import sys
 
-from benchmarks import calls, graphs, memory, model, peers, upgrades
+from benchmarks import calls, graphs, memory, model, peers, upgrades, vendors
 
 MAINS = {
     "calls": calls.main,
     "graphs": graphs.main,
     "upgrades": upgrades.main,
+    "vendors": vendors.main,
     "memory": memory.main,
     "peers": peers.main,
     "model": model.main,

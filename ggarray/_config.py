@@ -5,12 +5,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ggarray import _weight_cache
 from ggarray._graph import plan_cache
 from ggarray._graph.memory import kept_bytes
 from ggarray._graph.residence import resident_bytes
 from ggarray._runtime.devices import devices, get_default_device
 from ggarray._runtime.options import get_options
-from ggarray._runtime.plugins import CPU, backend_devices, failures, registry_of
+from ggarray._runtime.plugins import CPU, backend_devices, failures, registries, registry_of
 from ggarray._runtime.threads import available_processors, get_num_threads
 from ggarray._version import __version__
 
@@ -53,10 +54,13 @@ def _lines() -> Iterator[str]:
         free, total = device.memory()
         memory = f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free" if total else ""
         yield f"{mark} {name:<16} {device.type.name:<6} {memory:<24} {device.description}"
+    for registry in registries():
+        yield from registry.report()
     yield f"plans {plan_cache.info()}"
     yield (
         f"memory kept for plans {_mebibytes(kept_bytes())},"
-        f" for constants on devices {_mebibytes(resident_bytes())}"
+        f" for constants on devices {_mebibytes(resident_bytes())},"
+        f" for decoded weights {_mebibytes(_weight_cache.kept_bytes(np.ndarray))}"
     )
     if failures:
         yield "installed backends left out"

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ggarray._quantized.blocks import Blocks, stored
+
 if TYPE_CHECKING:
     from ggarray._graph.node import Node
 
@@ -129,6 +131,19 @@ def root_of(value: Plain) -> Plain:
         value = base
         base = value.base
     return value
+
+
+def address(value: Plain) -> int:
+    """Return the address of the first element of `value`."""
+    pointer: int = value.__array_interface__["data"][0]
+    return pointer
+
+
+def layout_key(value: Plain | Blocks) -> tuple[Any, ...]:
+    """Return what two values have in common that lay out the same memory alike."""
+    data = stored(value)
+    axis = value.axis if isinstance(value, Blocks) else None
+    return address(data), data.shape, data.strides, value.dtype, axis
 
 
 def is_constant(value: Plain) -> bool:

@@ -9,10 +9,10 @@ from threading import Event
 import numpy as np
 
 import ggarray as xp
-from ggarray._graph.node import address, part
+from ggarray._graph.node import part
 from ggarray._quantized.blocks import Blocks
 from ggarray._quantized.reference import dequantize_blocks
-from ggarray._storage import root_of
+from ggarray._storage import address, root_of
 from ggarray.interface import (
     HOST,
     PRODUCTS,

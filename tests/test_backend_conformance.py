@@ -435,7 +435,7 @@ def test_which_devices_are_tried(plugins, monkeypatch, tmp_path):
     assert tried("-p", "at_run_time", "--device", "counting") == ["counting"]
     code, report = run_conformance(monkeypatch, path, "--device", "faulty:7", fault="import")
     assert code == pytest.ExitCode.USAGE_ERROR
-    assert "no device 'faulty:7', there are cpu, " in report
+    assert "unknown device 'faulty:7'; the devices here are cpu, " in report
     assert "libfaulty.so is missing" in report
 
 

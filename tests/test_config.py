@@ -13,7 +13,7 @@ from ggarray._runtime import plugins
 
 def marked(text):
     """Return the names of the devices, and of those that are marked as the default."""
-    devices = text.split("devices (* the default)\n")[1].split("plans ")[0]
+    devices = text.split("devices (* the default)\n")[1].split("BLAS libraries")[0]
     lines = devices.splitlines()
     names = [line[2:].split("  ")[0] for line in lines]
     return names, [name for name, line in zip(names, lines, strict=True) if line[0] == "*"]

@@ -22,10 +22,10 @@ ffibuilder.cdef(declarations((ROOT / SOURCE / "shim.h").read_text()))
 ffibuilder.set_source(
     "ggarray.backends.blas._shim",
     '#include "shim.h"',
-    sources=[str(SOURCE / "shim.c")],
-    depends=[str(SOURCE / "shim.h")],
+    sources=[str(SOURCE / name) for name in ("check.c", "library.c", "product.c")],
+    depends=[str(SOURCE / name) for name in ("product.h", "shim.h")],
     include_dirs=[str(SOURCE)],
     define_macros=[("SHIM_VERSION", f'"{VERSION}"')],
     extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden"],
-    libraries=["dl"],
+    libraries=["dl", "m"],
 )

@@ -38,6 +38,7 @@ __all__ = [
     "from_float",
     "matmul",
     "out_prod",
+    "parallel_for",
     "require_isa",
     "set_abort",
     "supported",
@@ -109,6 +110,11 @@ def set_abort(on: bool) -> None:
     Computations that are short enough to be one piece of work may still end with success.
     """
     lib.gg_set_abort(on)
+
+
+def parallel_for() -> Any:
+    """Return the address of gg_parallel_for, for other compiled code to run on the same threads."""
+    return ffi.addressof(lib, "gg_parallel_for")
 
 
 def matmul(a: Array | Blocks, b: Array | Blocks, out: Array, n_threads: int = 1) -> int:

@@ -35,7 +35,8 @@ def computes(node: Kernel) -> bool:
     if node.op is Op.MATMUL:
         return out in operands.CODES and all(operands.computes_in(each, out) for each in dtypes)
     if node.op is Op.OUT_PROD:
-        return out in operands.CODES and all(each == out for each in dtypes)
+        columns = node.operands[0].shape[-1]
+        return columns == 1 and out in operands.CODES and all(each == out for each in dtypes)
     if node.op is Op.COPY:
         (source,) = dtypes
         return operands.decodes(source, out) or operands.encodes(source, out)

@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from ggarray._runtime.plugins import backend_devices, failures_like
+import ggarray as xp
+from ggarray._runtime.plugins import backend_devices
 
 _TALLY = pytest.StashKey[Counter]()
 
@@ -35,10 +36,10 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.stash[_TALLY] = Counter()
     for name in config.getoption("--device") or ():
-        if name not in backend_devices():
-            raise pytest.UsageError(
-                f"no device {name!r}, there are {', '.join(backend_devices())}{failures_like(name)}"
-            )
+        try:
+            xp.Device(name)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 def pytest_generate_tests(metafunc):

@@ -8,12 +8,13 @@ from ggarray._graph.assign import Choice, choose
 from ggarray._graph.execute import evaluation, plan_of
 from ggarray._graph.ir import capture, value_of
 from ggarray._graph.lower import lower
-from ggarray._graph.node import Node, is_contiguous, layout_key
+from ggarray._graph.node import Node, is_contiguous
 from ggarray._graph.order import is_pending, pending_order
 from ggarray._graph.show import Graph, GraphLeaf, GraphNode
 from ggarray._graph.source import location
 from ggarray._graph.split import ON_HOST
 from ggarray._runtime.profile import multiply_adds
+from ggarray._storage import layout_key
 from ggarray.interface import PRODUCTS, Op
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ggarray._graph import host, memory, products
+from ggarray._graph import aside, host, memory, products
 from ggarray._graph.assign import choose_for, is_direct, takes
 from ggarray._graph.ir import Captured, Vertex, capture, value_of
 from ggarray._graph.lower import lower
@@ -52,6 +52,7 @@ def evaluate(targets: Sequence[Node]) -> None:
     if not targets:
         return
     with evaluation:
+        aside.wait()
         for node in targets:
             if node.value is not None and node.writes is not None:
                 _deliver(node)  # an interrupt came between

@@ -7,11 +7,11 @@ equal graphs have one plan. Rewriting, scheduling and planning of memory work on
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ggarray._graph.node import Destination, Node, address, layout_key
+from ggarray._graph.node import Destination, Node
 from ggarray._graph.residence import NOWHERE, residents
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.devices import Device
-from ggarray._storage import Plain, Storage, is_constant, root_of
+from ggarray._storage import Plain, Storage, address, is_constant, layout_key, root_of
 from ggarray.interface import Op, Tensor, Value
 from ggarray.interface.nodes import contiguous_strides
 

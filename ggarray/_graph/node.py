@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from ggarray._graph.source import Source
-from ggarray._quantized.blocks import Blocks, stored
 from ggarray._runtime.devices import Device
-from ggarray._storage import Plain, Storage, registry, root_of
+from ggarray._storage import Plain, Storage, address, registry, root_of
 from ggarray.interface import Op, Value
 from ggarray.interface.nodes import contiguous_strides
 
@@ -164,19 +163,6 @@ class Node:
         if self.storage is None:
             self.storage = Storage()
         return self.storage
-
-
-def address(value: Plain) -> int:
-    """Return the address of the first element of `value`."""
-    pointer: int = value.__array_interface__["data"][0]
-    return pointer
-
-
-def layout_key(value: Value) -> tuple[Any, ...]:
-    """Return what two values have in common that lay out the same memory alike."""
-    data = stored(value)
-    axis = value.axis if isinstance(value, Blocks) else None
-    return address(data), data.shape, data.strides, value.dtype, axis
 
 
 def part(

@@ -2,15 +2,18 @@
 
 A product that takes long runs as panels of rows, columns or batches, so that Python gets a turn
 between them and Ctrl-C is answered. The inner dimension is never split: a panel's values are those
-of the whole product, but for the rounding of another kernel.
+of the whole product, but for the rounding of another kernel. Libraries pack all of an operand for
+each panel, so theirs are large, and are computed aside.
 """
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
+from ggarray._graph import aside
 from ggarray._quantized.blocks import Blocks
 from ggarray._runtime.plugins import stream
 from ggarray._storage import Plain
@@ -25,6 +28,7 @@ from ggarray.interface import (
 )
 
 _PANEL_SECONDS = 0.04
+_ASIDE_SECONDS = 1.0
 _SMALL = 1 << 24  # multiply-adds that no backend needs long for
 _FIRST = 1 << 26  # the first panel, before a backend's speed is known
 _ALIGN = 64  # panels are whole tiles of any kernel
@@ -84,17 +88,22 @@ def run(kernel: Kernel, device: BackendDevice, n_threads: int) -> None:
 
 def _run_in_panels(kernel: Kernel, backend: Backend, key: tuple[Any, ...]) -> None:
     """Compute a long product; Python gets a turn after each panel."""
+    kernel = backend.prepare(kernel)
+    seconds = _ASIDE_SECONDS if backend.runs_aside else _PANEL_SECONDS
     key = (*key, kernel.op, *(operand.dtype for operand in kernel.operands))
     parts = [kernel]
     while parts:
-        most = int(_speed[key] * _PANEL_SECONDS) if key in _speed else _FIRST
+        most = int(_speed[key] * seconds) if key in _speed else _FIRST
         panel = parts.pop()
         halves = _split(panel, most)
         if halves is not None:
             parts += reversed(halves)
             continue
         start = time.perf_counter()
-        _compute(panel, backend)
+        if backend.runs_aside and _work(panel) > _speed.get(key, 0) * _PANEL_SECONDS:
+            aside.run(partial(_compute, panel, backend))
+        else:
+            _compute(panel, backend)
         _speed[key] = _work(panel) / max(time.perf_counter() - start, 1e-6)
 
 

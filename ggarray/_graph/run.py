@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from ggarray._graph import host, memory, products, residence
+from ggarray._graph import aside, host, memory, products, residence
 from ggarray._graph.assign import is_direct, kernel_from
 from ggarray._graph.copying import fetch, send
 from ggarray._graph.flights import Flights, Note
 from ggarray._graph.ir import Ref, Vertex
-from ggarray._graph.node import address
 from ggarray._graph.plan import Plan, Split, Step
 from ggarray._graph.plan_cache import Handles, Kept
 from ggarray._quantized.blocks import Blocks, stored
@@ -22,7 +21,7 @@ from ggarray._runtime.options import settings
 from ggarray._runtime.plugins import stream
 from ggarray._runtime.profile import profiles, record
 from ggarray._runtime.threads import get_num_threads
-from ggarray._storage import Plain
+from ggarray._storage import Plain, address
 from ggarray.interface import (
     HOST,
     Backend,
@@ -113,13 +112,17 @@ class _Evaluation:
         finally:
             _active.remove(self)
             try:
-                self.give_back()
+                if aside.is_busy():  # after Ctrl-C; what is computed there may be in this memory
+                    _abandoned.append(self)
+                else:
+                    self.give_back()
             except BaseException:  # Ctrl-C, again
                 _abandoned.append(self)
                 raise
 
     def give_back(self) -> None:
-        """Give the chunks back, once no stream can write to them any more."""
+        """Give the chunks back, once nobody can write to them any more."""
+        aside.wait()
         self.flights.end()
         self._free_wraps()
         memory.give(self.chunks)
@@ -381,7 +384,7 @@ _active: list[_Evaluation] = []
 """The evaluations that are under way: one, and those of signal handlers within it."""
 
 _abandoned: list[_Evaluation] = []
-"""Those whose streams nobody has waited for to the end: their memory is not used again."""
+"""Those that nobody has waited for to the end: until then their memory is not used again."""
 
 
 def _reshaped(out: Any, shape: tuple[int, ...]) -> Any:

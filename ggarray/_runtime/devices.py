@@ -7,7 +7,8 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Self
 
-from ggarray._runtime.plugins import CPU, backend_devices, failures_like
+from ggarray._runtime.plugins import CPU, backend_devices, failures_like, find_device
+from ggarray.interface.outcome import BackendError
 
 
 class Warning(UserWarning):
@@ -31,7 +32,7 @@ class Device(str):
     Raises
     ------
     ValueError
-        No device of this name is there; the message lists those that are.
+        No device of this name is there (the message lists those that are), or it cannot be used.
 
     Examples
     --------
@@ -42,18 +43,29 @@ class Device(str):
 
     __slots__ = ()
     _known: "dict[str, Device]" = {}  # noqa: RUF012 (one object a name)
+    _named: "dict[str, Device]" = {}  # noqa: RUF012 (by programs, so they are open)
 
     def __new__(cls, name: str) -> Self:
         """Return the one object of this name."""
-        device = cls._known.get(name)
+        device = cls._named.get(name)
         if device is None:
-            if name not in backend_devices():
+            try:
+                found = find_device(name)
+            except BackendError as error:
+                raise ValueError(f"device {str(name)!r} cannot be used: {error}") from error
+            if found is None:
                 raise ValueError(
                     f"unknown device {str(name)!r}; the devices here are"
                     f" {', '.join(backend_devices())}{failures_like(name)}"
                 )
-            device = cls._known.setdefault(str(name), super().__new__(cls, name))
+            device = cls._named.setdefault(str(name), cls.listed(name))
         return device  # type: ignore[return-value]  # all are of this class
+
+    @classmethod
+    def listed(cls, name: str) -> "Device":
+        """Return the object of a device that is there; unlike `Device` this opens nothing."""
+        device = cls._known.get(name)
+        return device or cls._known.setdefault(str(name), super().__new__(cls, name))
 
     def __repr__(self) -> str:
         return f"ggarray.Device({str(self)!r})"
@@ -83,7 +95,7 @@ def devices() -> tuple[Device, ...]:
     >>> xp.devices()[0]
     ggarray.Device('cpu')
     """
-    return tuple(map(Device, list(backend_devices())))
+    return tuple(map(Device.listed, list(backend_devices())))
 
 
 def as_device(device: str | None) -> Device:
@@ -188,7 +200,7 @@ def default_device(device: str) -> Iterator[Device]:
     >>> x.device is device
     True
     """
-    chosen = as_device(device)
+    chosen = Device(as_device(device))
     token = _local.set(chosen)
     try:
         yield chosen

@@ -105,8 +105,11 @@ OPTIONS: Mapping[str, Option] = MappingProxyType(
             1 << 30,
             _size,
             None,
-            "bytes of copies of constants in the memories of devices that are kept from one"
-            " evaluation to the next",
+            "bytes of other forms of constants (copies in the memories of devices, decoded weights)"
+            " that are kept from one evaluation to the next",
+        ),
+        "libgomp_threads": Option(
+            False, _switch, None, "vendor libraries on libgomp use threads, and hang after a fork"
         ),
     }
 )
@@ -123,6 +126,7 @@ class Settings(NamedTuple):
     memory_limit: int | None
     fuse: frozenset[str]
     weight_cache: int
+    libgomp_threads: bool
 
 
 _process: Settings | None = None
@@ -196,8 +200,10 @@ def set_options(**chosen: Any) -> None:
         ``dead_code`` (what nobody needs is left out), ``copies`` (products read the original
         instead), ``common_subexpressions`` (equal operations are computed once), ``epilogues``
         (scaling, bias and ``astype`` become parts of a product); `get_options` has a frozenset;
-        ``weight_cache`` (int, 1 GiB): bytes of copies of constants in the memories of devices that
-        are kept from one evaluation to the next.
+        ``weight_cache`` (int, 1 GiB): bytes of other forms of constants that are kept from one
+        evaluation to the next: copies in the memories of devices, and quantized weights decoded
+        for a library; ``libgomp_threads`` (bool, False): vendor libraries that are built on GNU's
+        OpenMP run on several threads, too; they hang in a child that is forked afterwards.
 
     Raises
     ------
@@ -212,7 +218,7 @@ def set_options(**chosen: Any) -> None:
     Traceback (most recent call last):
         ...
     ValueError: unknown option 'eager'; the options are lazy, max_pending_nodes, max_pending_bytes,
-        fallback, source_lines, memory_limit, fuse, weight_cache
+        fallback, source_lines, memory_limit, fuse, weight_cache, libgomp_threads
     """
     global _process
     _process = (_process or _read_environment())._replace(**_checked(chosen))

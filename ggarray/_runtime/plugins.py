@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ggarray._runtime.thread_limits import register_with_threadpoolctl
 from ggarray.interface import API_VERSION, Async, Backend, BackendDevice, BackendError, Registry
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ _lock = threading.RLock()
 _complete = False  # all backends have been looked for
 _generation = 0  # how often backends have been registered
 _devices: dict[str, BackendDevice] = {}
-_registries: dict[str, Registry] = {}
+_registries: dict[str, Registry] = {}  # by device
+_known: dict[str, Registry] = {}  # by name
 _streams: dict[str, Backend] = {}
 
 failures: dict[str, str] = {}
@@ -95,6 +97,7 @@ def _register(registry: Registry) -> None:
         lines = [f"device {name}: {each.description}" for name, each in found.items()]
         _devices.update(found)
         _registries.update(dict.fromkeys(found, registry))
+        _known.setdefault(registry.name, registry)
         candidates.cache_clear()
         _generation += 1
     for line in lines:
@@ -111,9 +114,11 @@ def backend_devices() -> dict[str, BackendDevice]:
                     for module in _BUILT_IN:
                         _register(_built_in(module))
                     _register_installed()
+                    register_with_threadpoolctl()
                 except BaseException:  # Ctrl-C, or no kernels: the next call looks again
                     _devices.clear()
                     _registries.clear()
+                    _known.clear()
                     failures.clear()
                     raise
                 _complete = True
@@ -187,6 +192,35 @@ def failures_like(device: str) -> str:
 
 def _words(text: str) -> set[str]:
     return set(re.findall("[a-z]+", text.lower()))
+
+
+def find_device(name: str) -> BackendDevice | None:
+    """Return the device of a name, also one that its backend makes for that name; None if none.
+
+    Raises
+    ------
+    BackendError
+        It cannot be used.
+    """
+    device = backend_devices().get(name)
+    registry = _known.get(name.partition(":")[0])
+    if device is None and registry is not None:
+        device = registry.find_device(name)
+        if device is None:
+            return None
+        device.open()
+        with _lock:
+            device = _devices.setdefault(name, device)
+            _registries.setdefault(name, registry)
+    elif device is not None:
+        device.open()
+    return device
+
+
+def registries() -> list[Registry]:
+    """Return the registries of all backends."""
+    backend_devices()
+    return list(_known.values())
 
 
 def registry_of(device: str) -> Registry:

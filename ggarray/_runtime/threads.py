@@ -11,6 +11,12 @@ from pathlib import Path
 _process: int | None = None
 _local: ContextVar[int | None] = ContextVar("ggarray_num_threads", default=None)
 
+caps: dict[int, int] = {}
+"""Limits from outside by the thread that has set them; the lowest holds, and for all threads.
+
+Each thread writes its own, so limits of several threads may overlap and end in any order.
+"""
+
 
 def get_num_threads() -> int:
     """Return the number of threads that products use.
@@ -19,7 +25,8 @@ def get_num_threads() -> int:
     -------
     int
         What `num_threads` or `set_num_threads` set, else ``GGARRAY_NUM_THREADS``, else as many
-        processors as the process's affinity and its control group's quota allow.
+        processors as the process's affinity and its control group's quota allow, but no more than
+        ``OMP_NUM_THREADS``. At most a limit that threadpoolctl has set.
 
     Raises
     ------
@@ -32,10 +39,10 @@ def get_num_threads() -> int:
     ...     xp.get_num_threads()
     1
     """
-    local = _local.get()
-    if local is not None:
-        return local
-    return _process if _process is not None else _default()
+    n = _local.get()
+    if n is None:
+        n = _process if _process is not None else _default()
+    return min(n, *caps.values()) if caps else n
 
 
 def set_num_threads(n: int) -> None:
@@ -106,8 +113,10 @@ def _checked(n: int) -> int:
 @cache
 def _default() -> int:
     text = os.environ.get("GGARRAY_NUM_THREADS")
-    if not text:
-        return available_processors()
+    if not text:  # joblib divides the processors among its workers by this variable of OpenMP's
+        divided = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+        processors = available_processors()
+        return min(processors, int(divided) or processors) if divided.isdecimal() else processors
     try:
         return _checked(int(text))
     except ValueError:

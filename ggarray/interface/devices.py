@@ -1,7 +1,7 @@
 """Devices: what there is on a machine, and what each can do."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -115,6 +115,50 @@ class Registry(ABC):
         >>> [device.name for device in registry.devices()]
         ['cpu']
         """
+
+    def find_device(self, name: str) -> "BackendDevice | None":
+        """Return a device that `devices` does not list, as there is no end of such devices.
+
+        Asked when a program names a device that begins with the registry's name and a colon.
+
+        Parameters
+        ----------
+        name : str
+            What the program calls the device.
+
+        Returns
+        -------
+        BackendDevice or None
+            Of that name; None unless a backend says otherwise.
+
+        Raises
+        ------
+        BackendError
+            There is such a device, but it cannot be used.
+
+        Examples
+        --------
+        >>> from ggarray.backends.cpu import registry
+        >>> registry.find_device("cpu:4") is None
+        True
+        """
+        return None
+
+    def report(self) -> "Iterable[str]":
+        """Return lines about what was found on this machine, for `ggarray.show_config`.
+
+        Returns
+        -------
+        iterable of str
+            None unless a backend says otherwise.
+
+        Examples
+        --------
+        >>> from ggarray.backends.cpu import registry
+        >>> list(registry.report())
+        []
+        """
+        return ()
 
     def score(self) -> int:
         """Return how well this build of the backend suits this machine; 0 where it is of no use.
@@ -250,6 +294,23 @@ class BackendDevice(ABC):
         """
         free, total = self.memory()
         return Props(self.name, self.description, self.type, free, total, self.device_id, self.caps)
+
+    def open(self) -> None:
+        """Get ready; called when a program names the device, and again whenever it does.
+
+        A device that is named by no program has not been opened when its stream is asked for.
+
+        Raises
+        ------
+        BackendError
+            The device cannot be used; naming it becomes a ValueError of the same message.
+
+        Examples
+        --------
+        >>> from ggarray.backends.cpu import registry
+        >>> registry.devices()[0].open()
+        """
+        return
 
     @abstractmethod
     def memory(self) -> tuple[int, int]:

@@ -216,7 +216,8 @@ class Kernel:
         ``MATMUL``, ``OUT_PROD``, or ``COPY`` from or to a quantized dtype.
     operands : tuple of numpy.ndarray, Blocks or Tensor
         MATMUL: ``a`` of shape (..., m, k) and ``b`` of shape (..., k, n), whose leading dimensions
-        broadcast. OUT_PROD: ``a`` (m, 1) and ``b`` (n, 1). Plain operands have one dtype, that of
+        broadcast. OUT_PROD: ``a`` (m, k) and ``b`` (n, k), for ``a @ b.T``; ggarray records outer
+        products of vectors, which have one column. Plain operands have one dtype, that of
         ``out``, and any strides; a quantized one goes with float32, one a product. COPY: quantized
         blocks for a float32 ``out``, or float32 values for quantized ones. Arrays and blocks are
         host memory; a `Tensor` lies in a buffer of the device, or, where `supports_op` is asked,

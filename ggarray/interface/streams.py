@@ -13,6 +13,8 @@ class Backend(ABC):
     """A stream that computes nodes on its device.
 
     ``n_threads`` is set before each call of `graph_compute`: the number of threads it may use.
+    ``runs_aside`` says that a call may be made on another thread, and be left to end by itself
+    after Ctrl-C: then a long product is computed in a few calls of up to a second, else in many.
 
     Examples
     --------
@@ -24,6 +26,7 @@ class Backend(ABC):
 
     name: str
     n_threads: int = 1
+    runs_aside: bool = False
 
     @abstractmethod
     def graph_compute(self, graph: Sequence[Kernel]) -> Status:
@@ -68,6 +71,33 @@ class Backend(ABC):
         <Status.SUCCESS: 0>
         """
         return Status.SUCCESS
+
+    def prepare(self, node: Kernel) -> Kernel:
+        """Return a node that computes the same in the same memory, which this stream would rather.
+
+        Asked once about a product that takes long, before it is computed in panels: weights may be
+        there in a form that serves all panels.
+
+        Parameters
+        ----------
+        node : Kernel
+            One that the device said it supports; operands have their values.
+
+        Returns
+        -------
+        Kernel
+            The node itself unless a backend says otherwise.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ggarray.backends.cpu import registry
+        >>> from ggarray.interface import Kernel, Op
+        >>> kernel = Kernel(Op.MATMUL, (np.ones((2, 3)), np.ones((3, 2))), np.empty((2, 2)))
+        >>> registry.devices()[0].init_backend().prepare(kernel) is kernel
+        True
+        """
+        return node
 
 
 class Plans(ABC):

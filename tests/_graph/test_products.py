@@ -13,16 +13,15 @@ from ggarray._quantized.blocks import Blocks
 from ggarray._quantized.reference import dequantize_blocks
 from ggarray._quantized.traits import q4_1, q8_0
 from ggarray.backends.cpu import registry
-from ggarray.interface import BackendError, Flag, Kernel, Op, Status, Tensor
+from ggarray.interface import Backend, BackendError, Flag, Kernel, Op, Status, Tensor
 
 (CPU,) = registry.devices()
 
 
-class Panels:
+class Panels(Backend):
     """The CPU's stream, of which every call is kept."""
 
     name = "panels"
-    n_threads = 1
 
     def __init__(self):
         self.kernels = []
@@ -214,10 +213,8 @@ class Forgetful(dict):
         return False
 
 
-class Shapes:
+class Shapes(Backend):
     """A stream that only keeps what it is asked for."""
-
-    n_threads = 1
 
     def __init__(self):
         self.kernels = []

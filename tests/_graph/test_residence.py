@@ -9,6 +9,7 @@ from recorded import constant, quantized
 from values import numbers
 
 import ggarray as xp
+from ggarray import _weight_cache
 from ggarray._graph import residence
 
 VALUE = numbers((16, 16), np.float32)
@@ -84,6 +85,14 @@ def test_two_devices_have_copies_of_their_own():
     assert residence.resident_bytes() == 2 * BYTES
 
 
+def test_other_forms_of_a_constant_are_no_copies(device):
+    weights, values = weights_on(device)
+    check(weights, values, device, BYTES)
+    _weight_cache.keep(weights._np, "decoded", np.zeros(100))
+    assert residence.resident_bytes() == BYTES
+    assert residence.residents(weights._np) == {device.name}
+
+
 def test_a_copy_goes_with_the_constant(device):
     weights, values = weights_on(device)
     check(weights, values, device, BYTES)
@@ -92,7 +101,7 @@ def test_a_copy_goes_with_the_constant(device):
     gc.collect()
     assert residence.resident_bytes() == 0
     assert device.happened["free"] - freed == BYTES
-    assert (residence._copies, residence._roots) == ({}, {})
+    assert _weight_cache._kept == {}
 
 
 def test_constants_that_come_and_go_at_one_address(device):

@@ -24,8 +24,8 @@ import ggarray as xp
 from ggarray import BackendError
 from ggarray._graph import plan_cache, schedule as module, split
 from ggarray._graph.ir import Graph
-from ggarray._graph.node import address
 from ggarray._graph.schedule import schedule
+from ggarray._storage import address
 from ggarray.interface import HOST, Flag
 
 VALUE = np.array([[1.0, 2.0], [3.0, 4.0]])

@@ -13,7 +13,7 @@ from ggarray._runtime.options import OPTIONS, REWRITES, Settings
 
 DEFAULTS = {"lazy": True, "max_pending_nodes": 10_000, "max_pending_bytes": 256 << 20}
 DEFAULTS |= {"fallback": "cpu", "source_lines": True, "memory_limit": None}
-DEFAULTS |= {"fuse": frozenset(REWRITES), "weight_cache": 1 << 30}
+DEFAULTS |= {"fuse": frozenset(REWRITES), "weight_cache": 1 << 30, "libgomp_threads": False}
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,9 @@ from ggarray._runtime.threads import _cgroup_quota, available_processors
 def process(monkeypatch):
     """Let a test set the process's number of threads."""
     monkeypatch.setattr(module, "_process", None)
+    monkeypatch.setattr(module, "caps", {})
     monkeypatch.delenv("GGARRAY_NUM_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     module._default.cache_clear()
     yield
     module._default.cache_clear()
@@ -50,6 +52,40 @@ def test_context_manager():
             _ = 1 / 0
         assert xp.get_num_threads() == 2
     assert xp.get_num_threads() == 7
+
+
+def test_caps():
+    xp.set_num_threads(5)
+    module.caps.update({1: 4, 2: 7})
+    assert xp.get_num_threads() == 4
+    with xp.num_threads(9):
+        assert xp.get_num_threads() == 4
+        del module.caps[1]
+        assert xp.get_num_threads() == 7
+    assert xp.get_num_threads() == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("1", 1), ("3", 3), ("3,2", 3), (" 2 ", 2), ("99", 4), ("0", 4), ("", 4)]
+)
+def test_openmps_number_limits_the_default(monkeypatch, text, expected):
+    monkeypatch.setattr(module, "available_processors", lambda: 4)
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    assert xp.get_num_threads() == expected
+    xp.set_num_threads(6)
+    assert xp.get_num_threads() == 6
+
+
+@pytest.mark.parametrize("text", ["many", "-1"])
+def test_openmps_number_that_is_none_is_left_to_openmp(monkeypatch, text):
+    monkeypatch.setenv("OMP_NUM_THREADS", text)
+    assert xp.get_num_threads() == available_processors()
+
+
+def test_ggarrays_own_number_comes_before_openmps(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("GGARRAY_NUM_THREADS", "3")
+    assert xp.get_num_threads() == 3
 
 
 SETTERS = {

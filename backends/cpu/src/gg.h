@@ -114,4 +114,11 @@ int gg_pool_is_paused(gg_pool *pool);
 /* Has the calling thread use a pool, or the shared one for NULL; returns what it used before. */
 gg_pool *gg_pool_use(gg_pool *pool);
 
+/* Works on the items begin <= i < end; slot < n_threads tells the participants apart. */
+typedef void (*gg_task)(void *arg, int slot, int64_t begin, int64_t end);
+
+/* Calls task over 0..n in pieces of `chunk` items, on at most n_threads threads, the caller
+ * among them. Returns GG_SUCCESS, or GG_ABORTED when the abort flag ended it early. */
+int gg_parallel_for(int n_threads, int64_t n, int64_t chunk, gg_task task, void *arg);
+
 #endif

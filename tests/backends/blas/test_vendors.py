@@ -1,7 +1,7 @@
+"""Whose a library is, what is known of it, and what is found out by trying."""
+
 import logging
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,193 +9,407 @@ import pytest
 
 from ggarray.backends.blas import vendors
 from ggarray.backends.blas._shim import ffi, lib
-from ggarray.backends.blas.vendors import (
-    NO_BATCH,
-    TYPES,
-    OpenBLAS,
-    UnusableLibraryError,
-    check_nan,
-    find_numpy_openblas,
-    numpy_libraries,
-)
+from ggarray.backends.blas.discovery import Libraries
+from ggarray.backends.blas.library import UnusableLibraryError
+from ggarray.backends.blas.vendors import BY_NAME, VENDORS, available_processors, open_library
 
+from .fake_blas import EVERYTHING, ILP64, MARKS, SPELLINGS, Books
 
-def numpy_says(key):
-    config = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return config[key]
-
-
-def test_the_library_is_the_one_numpy_was_built_with():
-    vendor = find_numpy_openblas()
-    assert vendor.name == "openblas"
-    assert str(vendor.path) in Path("/proc/self/maps").read_text()
-    assert numpy_says("version").startswith(vendor.version.removesuffix(".0"))
-    assert vendor.ilp64 == ("USE64BITINT" in numpy_says("openblas configuration"))
-    assert vendor.core
-    assert f"OpenBLAS {vendor.version} ({vendor.core}, " in vendor.description
-
-
-def test_it_is_looked_for_once():
-    assert find_numpy_openblas() is find_numpy_openblas()
-
-
-def test_libraries_beside_numpy_where_the_system_tells_nothing(monkeypatch):
-    mapped = numpy_libraries("openblas")
-    monkeypatch.setattr(vendors, "_mapped_files", lambda: iter(()))
-    assert mapped[0] in numpy_libraries("openblas")
-    assert numpy_libraries("no such library") == []
-
-
-def test_libraries_of_numpy_come_first(monkeypatch):
-    own = find_numpy_openblas().path
-    other = Path("/somewhere/libopenblas.so.0")
-    monkeypatch.setattr(vendors, "_mapped_files", lambda: iter((other, Path("/lib/x.so"), own)))
-    assert numpy_libraries("openblas") == [own, other]
-
-
-def test_unusable_libraries_are_passed_over(monkeypatch, caplog):
-    libc = next(path for path in vendors._mapped_files() if path.name.startswith("libc"))
-    missing = Path("/no/such/openblas.so")
-    own = find_numpy_openblas().path
-    monkeypatch.setattr(vendors, "numpy_libraries", lambda word: [missing, libc, own])
-    with caplog.at_level(logging.DEBUG, "ggarray"):
-        assert find_numpy_openblas.__wrapped__().path == own
-    assert "/no/such/openblas.so" in caplog.text
-    assert "has no cblas_sgemm" in caplog.text
-
-
-def test_no_library_at_all(monkeypatch):
-    monkeypatch.setattr(vendors, "numpy_libraries", lambda word: [])
-    assert find_numpy_openblas.__wrapped__() is None
-
-
-def test_openmp_builds_are_refused(monkeypatch):
-    monkeypatch.setattr(vendors._Symbols, "number", lambda self, name: 2)
-    with pytest.raises(UnusableLibraryError, match="OpenMP"):
-        OpenBLAS.open(find_numpy_openblas().path)
-
-
-def test_only_openblas_sets_its_threads_like_openblas(monkeypatch):
-    find = vendors._Symbols.find
-    monkeypatch.setattr(
-        vendors._Symbols,
-        "find",
-        lambda self, name: ffi.NULL if "num_threads" in name else find(self, name),
-    )
-    with pytest.raises(UnusableLibraryError, match="no OpenBLAS"):
-        OpenBLAS.open(find_numpy_openblas().path)
-
-
-# Stand-ins for libraries with narrow integers or a wrong product; cblas_sgemm stores 5.
-FAKE = r"""
-#include <stdint.h>
-#define GEMM(letter, scalar, type)                                                              \
-    void cblas_##letter##gemm(int o, int ta, int tb, int32_t m, int32_t n, int32_t k, scalar x, \
-                              const void *a, int32_t lda, const void *b, int32_t ldb, scalar y, \
-                              type *c, int32_t ldc)                                             \
-    { for (int i = 0; i < m; i++) for (int j = 0; j < n; j++) c[i * ldc + j] = 5; }
-#define GEMV(letter) void cblas_##letter##gemv(void) {}
-GEMM(s, float, float) GEMM(d, double, double)
-GEMM(c, const void *, _Complex float) GEMM(z, const void *, _Complex double)
-GEMV(s) GEMV(d) GEMV(c) GEMV(z)
-int32_t isamax_(const int32_t *n, const float *x, const int32_t *step)
-{
-    int32_t best = 0;
-    for (int32_t i = 0; i < *n; i++)
-        if (!best || x[i * *step] > x[(best - 1) * *step]) best = i + 1;
-    return best;
+LOSES_NAN = {
+    "gemm": ["-DIS_LOST_BY_GEMM(x,y)=((x)==0)"],
+    "gemm's other operand": ["-DIS_LOST_BY_GEMM(x,y)=((y)==0)"],
+    "gemv": ["-DIS_LOST_BY_GEMV(x,y)=((x)==0)"],
+    "gemv's vector": ["-DIS_LOST_BY_GEMV(x,y)=((y)==0)"],
 }
-void openblas_set_num_threads(int n) {}
-int openblas_get_num_threads(void) { return 1; }
-"""
 
 
 @pytest.fixture(scope="module")
-def narrow_library(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("narrow")
-    (folder / "fake.c").write_text(FAKE)
-    compiler = os.environ.get("CC", "cc").split()
-    command = [*compiler, "-w", "-shared", "-fPIC", "fake.c", "-o", "libfake_openblas.so"]
-    subprocess.run(command, cwd=folder, check=True)
-    return folder / "libfake_openblas.so"
+def numpys():
+    """NumPy's own library."""
+    return Libraries().open_default()
 
 
-def test_narrow_integers_are_recognized(narrow_library):
-    assert not vendors._Symbols(narrow_library).is_ilp64()
-    assert vendors._Symbols(find_numpy_openblas().path).is_ilp64() == find_numpy_openblas().ilp64
+def numpy_says(key):
+    return np.show_config(mode="dicts")["Build Dependencies"]["blas"][key]
 
 
-def test_a_library_that_loses_nan_is_refused(narrow_library):
-    with pytest.raises(UnusableLibraryError, match="wrong about NaN"):
-        OpenBLAS.open(narrow_library)
-
-
-def test_nothing_is_opened_by_a_relative_name(narrow_library, monkeypatch):
-    monkeypatch.chdir(narrow_library.parent)
-    with pytest.raises(UnusableLibraryError):
-        OpenBLAS.open(Path(narrow_library.name))
-
-
-def test_numpys_library_passes_the_checks():
-    check_nan(find_numpy_openblas().handle)
-
-
-LARGE = 2**31
-
-
-@pytest.mark.parametrize(
-    ("shape", "strides"),
-    [
-        ((LARGE, 2, 2), (8, 4, 8, 4, 8)),
-        ((2, LARGE, 2), (8, 4, 4 * LARGE, 4, 4 * LARGE)),
-        ((2, 2, LARGE), (4 * LARGE, 4, 8, 4, 8)),
-        ((2, 2, 2), (4 * LARGE, 4, 8, 4, 8)),
-        ((2, 2, 2), (8, 4, 4, 4 * LARGE, 8)),
-        ((2, 2, 2), (8, 4, 8, 4, 4 * LARGE)),
-        ((2, 1, 2), (8, 4, 4 * LARGE, 4, 4)),
-    ],
-)
-def test_narrow_integers_refuse_what_they_cannot_state(narrow_library, shape, strides):
-    handle = ffi.new("shim_vendor *")
-    symbols = vendors._Symbols(narrow_library)
-    handle.gemm, handle.gemv = symbols.table("gemm"), symbols.table("gemv")
-    handle.set_threads = symbols.find("openblas_set_num_threads")
-    handle.get_threads = symbols.find("openblas_get_num_threads")
-    a, b, out = (ffi.new("float[]", 4) for _ in range(3))
-    arguments = (handle, 1, TYPES["f"], a, b, out)
-    small = lib.shim_matmul(*arguments, 2, 2, 2, 8, 4, 8, 4, 8, 0, NO_BATCH, ffi.NULL)
-    assert small == lib.SHIM_SUCCESS
-    assert list(out) == [5, 5, 5, 5]
-    out[0] = 0
-    large = lib.shim_matmul(*arguments, *shape, *strides, 0, NO_BATCH, ffi.NULL)
-    assert large == lib.SHIM_FAILED
-    assert list(out) == [0, 5, 5, 5]
-
-
-@pytest.mark.parametrize(
-    ("offset_a", "offset_b", "batch", "expected"),
-    [
-        (0, 0, (2, 16, 16, 16), lib.SHIM_SUCCESS),
-        (1, 0, (2, 16, 16, 16), lib.SHIM_COPY_A),
-        (0, 2, (2, 16, 16, 16), lib.SHIM_COPY_B),
-        (0, 0, (2, 17, 18, 16), lib.SHIM_COPY_A | lib.SHIM_COPY_B),
-    ],
-)
-def test_unaligned_operands_are_to_be_copied(offset_a, offset_b, batch, expected):
-    memory = [np.zeros(64, np.uint8) for _ in range(3)]
-    a, b, out = (ffi.from_buffer(x) for x in memory)
-    status = lib.shim_matmul(
-        find_numpy_openblas().handle, 1, TYPES["f"], a + offset_a, b + offset_b, out,
-        2, 2, 2, 8, 4, 8, 4, 8, 1, ffi.new("int64_t[]", batch), ffi.NULL,
-    )  # fmt: skip
-    assert status == expected
-
-
-def test_a_shim_of_another_version_is_refused():
-    code = (
-        "import ggarray._version as v; v.__version__ = '99'\nimport ggarray.backends.blas.vendors"
+def test_numpys_library(numpys):
+    assert numpys.vendor is BY_NAME["openblas"]
+    assert str(numpys.path) in Path("/proc/self/maps").read_text()
+    assert numpy_says("version").startswith(numpys.version.removesuffix(".0"))
+    assert numpys.ilp64 == ("USE64BITINT" in numpy_says("openblas configuration"))
+    assert numpys.threading == "pthreads"
+    assert numpys.core
+    assert not numpys.loses_nan
+    integers = "ILP64" if numpys.ilp64 else "LP64"
+    assert numpys.description == (
+        f"OpenBLAS {numpys.version} ({numpys.core}, {integers}, {numpys.path})"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 1
-    assert "ImportError" in run.stderr
-    assert "99" in run.stderr
+
+
+# -- whose it is -----------------------------------------------------------------------------------
+
+# By marks: the vendor, its version, the processor of its kernels, what its threads run on.
+KNOWN = {
+    "openblas": ("openblas", "0.3.99", "Penryn", "pthreads"),
+    "mkl": ("mkl", "2099.1", "", "intel"),
+    "blis": ("blis", "9.1", "skx", "pthreads"),
+    "aocl": ("aocl", "9.1.0", "skx", "pthreads"),
+    "nvpl": ("nvpl", "1.2.3", "", "its own"),
+    "atlas": ("atlas", "", "", None),
+    "flexiblas": ("flexiblas", "3.4.5", "", "its own"),
+    "armpl": ("armpl", "24.10.1", "", None),
+    "armpl of 64 bits": ("armpl", "24.10.1", "", None),
+    "accelerate": ("accelerate", "", "", None),
+    "reference": ("reference", "", "", "none"),
+}
+
+
+@pytest.mark.parametrize("marks", KNOWN)
+def test_vendors_are_told_by_symbols(fake, monkeypatch, marks):
+    monkeypatch.delenv("MKL_THREADING_LAYER", raising=False)
+    name, version, core, threading = KNOWN[marks]
+    opened = open_library(fake(marks=MARKS[marks]))
+    assert opened.vendor is BY_NAME[name]
+    assert (opened.version, opened.core) == (version, core)
+    assert threading is None or opened.threading == threading
+    assert not opened.ilp64
+    assert not opened.loses_nan
+
+
+def test_marks_of_every_vendor_are_tried():
+    assert {name for name, *_ in KNOWN.values()} | {"nvhpc"} == set(BY_NAME)
+
+
+@pytest.mark.parametrize("spelling", ["64_", "scipy_ 64_", "_64"])
+def test_openblas_under_other_names(fake, spelling):
+    opened = open_library(fake(*SPELLINGS[spelling], *ILP64, marks=MARKS["openblas"]))
+    assert opened.vendor.name == "openblas"
+    assert (opened.version, opened.core, opened.threading) == ("0.3.99", "Penryn", "pthreads")
+    assert opened.ilp64
+
+
+@pytest.mark.parametrize("others", ["openblas", "mkl", "blis", "atlas"])
+def test_flexiblas_has_the_names_of_others_too(fake, others):
+    opened = open_library(fake(marks=MARKS["flexiblas"] + MARKS[others]))
+    assert opened.vendor.name == "flexiblas"
+    assert opened.version == "3.4.5"
+
+
+def test_nvhpc_is_told_by_its_folder(compile_blas, machine):
+    folder = machine / "hpc_sdk" / "Linux_x86_64" / "24.9"
+    path = compile_blas(folder / "compilers/lib/libblas.so", marks=MARKS["openblas"])
+    assert open_library(path).vendor.name == "nvhpc"
+    path = compile_blas(folder / "math_libs/nvpl/lib/libnvpl_blas.so", marks=MARKS["nvpl"])
+    assert open_library(path).vendor.name == "nvpl"
+
+
+def test_nvhpc_that_says_nothing(compile_blas, machine):
+    opened = open_library(compile_blas(machine / "hpc_sdk" / "libblas.so"))
+    assert (opened.vendor.name, opened.version, opened.core) == ("nvhpc", "", "")
+
+
+def test_a_version_that_is_not_told(fake):
+    marks = MARKS["openblas"].replace("OpenBLAS 0.3.99 NO_AFFINITY", "")
+    assert open_library(fake(marks=marks)).version == ""
+
+
+def test_blis_without_the_name_of_its_configuration(fake):
+    marks = MARKS["blis"].replace("bli_arch_string", "other")
+    assert open_library(fake(marks=marks)).core == ""
+
+
+def test_names_and_titles():
+    assert list(BY_NAME.values()) == list(VENDORS)
+    assert len({vendor.title for vendor in VENDORS}) == len(VENDORS)
+    assert all(vendor.how_to_get for vendor in VENDORS)
+    assert VENDORS[-1] is BY_NAME["reference"]  # which is everything
+
+
+def test_what_else_a_library_has(fake):
+    assert open_library(fake()).extras == ()
+    assert open_library(fake(*EVERYTHING)).extras == ("strided batch",)
+    more = """
+        void cblas_sgemm_batch(void) {}
+        void cblas_sgemmtr(void) {}
+        void aocl_gemm_bf16bf16f32of32(void) {}
+        void cblas_shgemm(void) {}
+        void cblas_gemm_s8u8s32(void) {}
+        void cblas_sgemm_compute(void) {}
+    """
+    assert open_library(fake(marks=more)).extras == (
+        "batch",
+        "triangular gemm",
+        "bfloat16",
+        "float16",
+        "int8",
+        "packed",
+    )
+
+
+# -- what is found out -----------------------------------------------------------------------------
+
+
+def addresses(opened, routine):
+    return [address != ffi.NULL for address in getattr(opened.handle, routine)]
+
+
+def check_all_routines(opened, found=lib.SHIM_RIGHT):
+    for routine in range(lib.SHIM_ROUTINES):
+        for type_ in range(lib.SHIM_TYPES):
+            assert lib.shim_check(opened.handle, routine, type_) | found == found
+
+
+@pytest.mark.parametrize("integers", [(), ILP64], ids=["LP64", "ILP64"])
+def test_a_library_without_a_fault(fake, integers):
+    opened = open_library(fake(*EVERYTHING, *integers))
+    for routine in ("gemm", "gemv", "syrk", "dot", "gemm_batch_strided"):
+        assert addresses(opened, routine) == [True] * 4
+    assert opened.ilp64 == bool(integers)
+    check_all_routines(opened)
+
+
+def test_numpys_library_passes_the_checks(numpys):
+    check_all_routines(numpys)
+
+
+def test_a_library_with_few_routines(fake):
+    opened = open_library(fake())
+    for routine in ("syrk", "dot", "gemm_batch_strided"):
+        assert addresses(opened, routine) == [False] * 4
+    check_all_routines(opened)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "-DGEMM_FACTOR=2",
+        "-DGEMM_FACTOR=1.01f",
+        "-DGEMV_FACTOR=-1",
+        "-DIS_ZERO(beta)=0",  # reads what out holds
+        "-DIS_LOST_BY_GEMM(x,y)=(creal(x)<0)",
+    ],
+)
+@pytest.mark.parametrize("more", [(), EVERYTHING], ids=["few routines", "all routines"])
+def test_wrong_products_are_refused(fake, fault, more):
+    path = fake(fault, *more)
+    with pytest.raises(UnusableLibraryError, match="computes wrong products") as caught:
+        open_library(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("fault", LOSES_NAN)
+@pytest.mark.parametrize("more", [(), EVERYTHING], ids=["few routines", "all routines"])
+def test_libraries_that_lose_nan(fake, fault, more):
+    opened = open_library(fake(*LOSES_NAN[fault], *more))
+    assert opened.loses_nan
+    check_all_routines(opened, lib.SHIM_LOSES_NAN)
+
+
+@pytest.mark.parametrize(
+    ("fault", "routine", "left"),
+    [
+        ("-DSYRK_FACTOR=2", "syrk", [False] * 4),
+        ("-DDOT_FACTOR=2", "dot", [False] * 4),
+        ("-DREAL_BATCH_FACTOR=2", "gemm_batch_strided", [False, False, True, True]),
+        ("-DCOMPLEX_BATCH_FACTOR=1.0i", "gemm_batch_strided", [True, True, False, False]),
+        ("-DSYRK_FACTOR=(sum==0?0:1)", "syrk", [True] * 4),
+    ],
+)
+def test_wrong_routines_are_done_without(fake, fault, routine, left):
+    opened = open_library(fake(fault, *EVERYTHING))
+    for each in ("syrk", "dot", "gemm_batch_strided"):
+        assert addresses(opened, each) == (left if each == routine else [True] * 4)
+    assert not opened.loses_nan
+    check_all_routines(opened)
+
+
+@pytest.mark.parametrize(
+    ("fault", "missing"),
+    [("-DWITHOUT_ZGEMV", "cblas_?gemv"), ("-Dcblas_dgemm=other", "cblas_?gemm")],
+)
+def test_missing_routines(fake, fault, missing):
+    path = fake(fault)
+    with pytest.raises(UnusableLibraryError) as caught:
+        open_library(path)
+    assert f"{path} lacks a {missing}" in str(caught.value)
+
+
+# -- before the first call -------------------------------------------------------------------------
+
+
+INTEL, GNU = 0, 3  # by MKL_Set_Threading_Layer
+
+
+@pytest.mark.parametrize(
+    ("chosen", "threading"),
+    [
+        (None, "intel"),
+        ("", "intel"),
+        ("INTEL", "intel"),
+        ("GNU", "libgomp"),
+        ("sequential", "none"),
+        ("TBB", "its own"),
+    ],
+)
+def test_mkl_is_told_what_threads_to_use_unless_the_user_has(fake, monkeypatch, chosen, threading):
+    monkeypatch.delenv("MKL_THREADING_LAYER", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("MKL_THREADING_LAYER", chosen)
+    path = fake(marks=MARKS["mkl"])
+    assert open_library(path).threading == threading
+    assert (Books(path).layer == INTEL) == (threading == "intel")
+
+
+@pytest.mark.parametrize(("before", "after"), [(-1, available_processors()), (0, None), (1, 1)])
+def test_blis_uses_all_processors_unless_it_is_told(fake, before, after):
+    path = fake(f"-DTHREADS={before}", marks=MARKS["blis"])
+    open_library(path)
+    assert Books(path).threads == (after or available_processors())
+
+
+def test_blis_without_threads(fake):
+    """A function that is not there is not called."""
+    path = fake(marks=MARKS["blis"].replace("num_threads", "others"))
+    with pytest.raises(UnusableLibraryError, match="bli_thread_set_num_threads"):
+        open_library(path, shared=True)
+
+
+def test_openblas_touches_its_working_memory(fake):
+    memory = """
+        static char room[1 << 22];
+        int fake_allocated, fake_freed, fake_touched;
+        void *blas_memory_alloc(int what)
+        {
+            fake_allocated++;
+            for (long i = 0; i < sizeof room; i++) room[i] = 1;
+            return room;
+        }
+        void blas_memory_free(void *memory)
+        {
+            fake_freed += memory == room;
+            for (long i = 0; i < sizeof room; i++) fake_touched += !room[i];
+        }
+    """
+    path = fake(marks=MARKS["openblas"] + memory)
+    open_library(path)
+    books = Books(path)
+    assert (books.allocated, books.freed) == (1, 1)
+    assert books.touched == (1 << 21) // 4096
+
+
+def test_libraries_that_others_use_are_left_alone(fake, monkeypatch):
+    monkeypatch.delenv("MKL_THREADING_LAYER", raising=False)
+    blis, mkl = fake("-DTHREADS=-1", marks=MARKS["blis"]), fake(marks=MARKS["mkl"])
+    open_library(blis, shared=True)
+    assert Books(blis).sets == 0
+    opened = open_library(mkl, shared=True)
+    assert Books(mkl).layer == GNU  # that which it has found right
+    assert opened.threading == "libgomp"
+
+
+# -- threads ---------------------------------------------------------------------------------------
+
+THREADED = {
+    "openblas": ("openblas_set_num_threads", "openblas_get_num_threads"),
+    "mkl": ("MKL_Set_Num_Threads", "MKL_Get_Max_Threads"),
+    "blis": ("bli_thread_set_num_threads", "bli_thread_get_num_threads"),
+    "aocl": ("bli_thread_set_num_threads", "bli_thread_get_num_threads"),
+    "nvpl": ("nvpl_blas_set_num_threads", "nvpl_blas_get_max_threads"),
+    "flexiblas": ("flexiblas_set_num_threads", "flexiblas_get_num_threads"),
+}
+
+
+@pytest.mark.parametrize("marks", THREADED)
+def test_the_number_of_threads_that_others_have_set_stays(fake, marks):
+    path = fake(marks=MARKS[marks])
+    opened = open_library(path)
+    books = Books(path)
+    assert books.threads == 4
+    assert books.sets == 0 or books.least_set >= 1
+    assert opened.handle.set_threads != ffi.NULL
+    assert opened.handle.get_threads != ffi.NULL
+    assert opened.handle.wide_threads == (marks in ("blis", "aocl"))
+
+
+@pytest.mark.parametrize("marks", THREADED)
+@pytest.mark.parametrize("missing", [0, 1])
+def test_without_a_routine_for_threads(fake, marks, missing):
+    name = THREADED[marks][missing]
+    path = fake(marks=MARKS[marks].replace(name, "other"))
+    with pytest.raises(UnusableLibraryError) as caught:
+        open_library(path, shared=True)
+    assert str(path) in str(caught.value)
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("marks", ["reference", "atlas", "armpl", "accelerate"])
+def test_libraries_whose_threads_cannot_be_set(fake, marks):
+    handle = open_library(fake(marks=MARKS[marks])).handle
+    assert handle.set_threads == handle.get_threads == ffi.NULL
+
+
+def test_openblas_for_one_thread(fake):
+    marks = MARKS["openblas"].replace("return 1;", "return 0;")
+    opened = open_library(fake(marks=marks))
+    assert opened.threading == "none"
+    assert opened.handle.set_threads == ffi.NULL
+
+
+PARALLEL_FOR = ffi.cast("void *", 0x1234)
+
+
+@pytest.mark.parametrize(("openmp", "threading"), [("libgomp", "libgomp"), ("libomp", "OpenMP")])
+@pytest.mark.parametrize("vendor", ["openblas", "blis"])
+def test_openmp(on_openmp, openmp, threading, vendor):
+    marks = MARKS[f"{vendor} on OpenMP"]
+    path = on_openmp(openmp, marks=marks)
+    opened = open_library(path, parallel_for=PARALLEL_FOR)
+    assert opened.threading == threading
+    books = Books(path)
+    assert (books.omp_sets > 0) == (vendor == "openblas")
+    # the number of OpenMP's threads is that of the calling thread alone
+    several = threading != "libgomp" and vendor == "blis"
+    assert opened.handle.parallel_for == (PARALLEL_FOR if several else ffi.NULL)
+
+
+def test_armpl_on_openmp(on_openmp):
+    opened = open_library(on_openmp("libomp", marks=MARKS["armpl"]), parallel_for=PARALLEL_FOR)
+    assert opened.handle.set_threads != ffi.NULL
+    assert opened.threading == "OpenMP"
+    assert opened.handle.parallel_for == ffi.NULL
+
+
+@pytest.mark.parametrize("marks", ["openblas", "mkl", "reference"])
+def test_others_may_be_called_by_several_threads(fake, marks):
+    opened = open_library(fake(marks=MARKS[marks]), parallel_for=PARALLEL_FOR)
+    assert opened.handle.parallel_for == PARALLEL_FOR
+
+
+def test_only_libgomp_has_to_be_allowed_threads(on_openmp, fake):
+    marks = MARKS["openblas on OpenMP"]
+    opened = open_library(on_openmp("libgomp", marks=marks))
+    most = [opened.handle.most_threads]
+    for allowed in (True, False):
+        opened.allow_libgomp_threads(allowed)
+        most.append(opened.handle.most_threads)
+    assert most == [1, 2**31 - 1, 1]
+    for other in (on_openmp("libomp", marks=marks), fake(marks=MARKS["mkl"]), fake()):
+        opened = open_library(other)
+        for allowed in (None, True, False):
+            if allowed is not None:
+                opened.allow_libgomp_threads(allowed)
+            assert opened.handle.most_threads == 2**31 - 1
+
+
+def test_available_processors(monkeypatch):
+    assert vendors.available_processors() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert vendors.available_processors() == os.cpu_count()
+
+
+def test_opening_says_nothing(fake, capfd, caplog):
+    with caplog.at_level(logging.INFO, "ggarray"):
+        open_library(fake(*EVERYTHING, marks=MARKS["openblas"]))
+    assert capfd.readouterr() == ("", "")
+    assert caplog.text == ""

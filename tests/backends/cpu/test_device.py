@@ -130,7 +130,9 @@ def tensor(dtype, shape=(32, 32), axis=None):
 def test_products_of_every_dtype_are_supported(device, dtype):
     x = tensor(np.dtype(dtype))
     assert device.supports_op(Kernel(Op.MATMUL, (x, x), x))
-    assert device.supports_op(Kernel(Op.OUT_PROD, (x, x), x))
+    column = tensor(np.dtype(dtype), (32, 1))
+    assert device.supports_op(Kernel(Op.OUT_PROD, (column, column), x))
+    assert not device.supports_op(Kernel(Op.OUT_PROD, (x, x), x))
 
 
 @pytest.mark.parametrize("qdtype", [q4_0, q4_1, q8_0], ids=str)
