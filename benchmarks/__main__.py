@@ -1,4 +1,7 @@
-"""``python -m benchmarks [calls] [graphs] ...``: run the benchmarks, all by default."""
+"""``python -m benchmarks [calls] [graphs] ...``: run the benchmarks, all by default.
+
+``python -m benchmarks vendors blas:mkl ...`` measures these devices.
+"""
 
 import sys
 
@@ -14,5 +17,5 @@ MAINS = {
     "model": model.main,
 }
 
-for name in sys.argv[1:] or MAINS:
+for name in [name for name in sys.argv[1:] if ":" not in name] or MAINS:
     MAINS[name]()

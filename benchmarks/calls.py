@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 import ggarray as xp
 from benchmarks.measure import HEADER, alternate, row
-from ggarray.backends.blas.vendors import find_numpy_openblas
+from ggarray._runtime.plugins import backend_devices
 
 
 def eager() -> Iterator[str]:
@@ -91,7 +91,7 @@ def bytes_per_node(count: int = 5000) -> str:
 
 def main() -> None:
     """Print the tables."""
-    blas = find_numpy_openblas()
+    blas = backend_devices().get("blas")
     print(f"NumPy's BLAS: {blas.description if blas else 'not found'}")
     print(f"one thread, thread CPU time, {time.strftime('%Y-%m-%d')}, {os.cpu_count()} processors")
     print(HEADER)

@@ -45,8 +45,8 @@ _NUMPYS = (_PACKAGES / "numpy.libs", _PACKAGES / "numpy" / ".dylibs")
 # Folders in which distributions keep the builds that their users choose from.
 _VARIANTS = re.compile(r"(openblas|blis|atlas|blas)[\w-]*")
 
-# Parts of paths, from the build to prefer to that to avoid.
-_BUILDS = (("openmp", "gomp"), ("serial", "seq"))
+# In the names of files and their folders, what tells builds: those to avoid most, then others.
+_BUILDS = (re.compile("openmp|gomp|openblaso"), re.compile("serial|seq|libopenblas(64_)?-r"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ def _unless_unusable(call: Callable[..., _T], *arguments: Any) -> _T | None:
 def _reluctance(candidate: Candidate) -> tuple[Any, ...]:
     """Return a key that is smallest for the candidate to prefer."""
     build = "/".join(_real(candidate.path).parts[-2:])
-    builds = (any(word in build for word in words) for words in _BUILDS)
+    builds = (bool(each.search(build)) for each in _BUILDS)
     numpys = candidate.mapped and candidate.path.parent in _NUMPYS
     return (not numpys, not candidate.mapped, *builds)
 

@@ -80,6 +80,19 @@ class Library:
         """Return the address of a symbol that is spelled so, or NULL."""
         return lib.shim_symbol(self._library, name.encode())
 
+    def require(self, name: str) -> Any:
+        """Return the address of a symbol that is spelled so.
+
+        Raises
+        ------
+        UnusableLibraryError
+            There is none.
+        """
+        routine = self.find_exactly(name)
+        if routine == ffi.NULL:
+            raise UnusableLibraryError(f"{self.path} lacks {name}")
+        return routine
+
     def has(self, name: str) -> bool:
         """Tell whether there is a routine of this name, spelled as others are or exactly so."""
         return self.find(name) != ffi.NULL or self.find_exactly(name) != ffi.NULL
@@ -112,14 +125,18 @@ class Library:
         return ".".join(str(part[0]) for part in parts[:3])
 
     def is_ilp64(self) -> bool:
-        """Tell the width of integers; a library without ``isamax_`` is known to have 32 bits."""
+        """Tell the width of integers; by the spelling where there is no ``isamax_`` to ask."""
         isamax = self.find_exactly(f"{self.spelling.prefix}isamax{self.spelling.fortran}")
-        return isamax != ffi.NULL and bool(lib.shim_is_ilp64(isamax))
+        return (
+            "64" in self.spelling.suffix if isamax == ffi.NULL else bool(lib.shim_is_ilp64(isamax))
+        )
 
     def runs_on_libgomp(self) -> bool:
         """Tell whether its threads are those of GNU's OpenMP, which hang in a forked child."""
         routine = self.find_exactly("GOMP_parallel")
-        return routine != ffi.NULL and b"libgomp" in ffi.string(lib.shim_file_of(routine))
+        if routine == ffi.NULL:
+            return False
+        return b"libgomp" in os.path.basename(ffi.string(lib.shim_file_of(routine)))
 
 
 def _open(path: Path) -> Any:

@@ -27,7 +27,7 @@ def complaint(vendor: type[Vendor], core: str) -> str:
     known = processor_features()
     best = max((i for i, name in enumerate(_FEATURES) if known.get(name)), default=-1)
     of_core = next((i for i, names in enumerate(_CORES) if core.lower() in names), best)
-    if best - of_core < 2 or (of_core == 1 and best == 2):
+    if best - of_core < 2:
         return ""
     advice = f"a newer {vendor.title} may know the processor"
     if vendor.name == "openblas" and "OPENBLAS_CORETYPE" in os.environ:

@@ -60,6 +60,7 @@ class BlasBackend(Backend):
         self._library = library
         self._handle = library.handle
         self._loses_nan = library.loses_nan
+        self._mixes_parts = library.mixes_parts
         self._on_libgomp = library.threading == "libgomp"
         self._memory = _NO_MEMORY
 
@@ -108,8 +109,8 @@ class BlasBackend(Backend):
         if out.dtype.char not in _TYPES or not a.dtype == b.dtype == out.dtype:
             return _FAILED
         alpha, beta = kernel.alpha, kernel.beta
-        if alpha != 1 and 1 in out.shape[-2:]:
-            # Libraries scale a vector before they multiply it, and then it may underflow.
+        scales_first = alpha != 1 and 1 in out.shape[-2:]  # a vector, which may underflow then
+        if scales_first or (bias is not None and self._mixes_parts and out.dtype.kind == "c"):
             return self._multiply(a, b, out) or _finish(kernel)
         if bias is not None and beta > 0:
             np.copyto(out, bias)

@@ -56,6 +56,8 @@ class OpenLibrary:
         What other routines it has.
     loses_nan : bool
         Zero times NaN is not NaN, so it is of use for finite numbers only.
+    mixes_parts : bool
+        Where it adds to an infinite complex number, the other part becomes NaN.
     handle : cffi pointer to shim_vendor
         What the shim calls.
     """
@@ -68,6 +70,7 @@ class OpenLibrary:
     threading: str
     extras: tuple[str, ...]
     loses_nan: bool
+    mixes_parts: bool
     handle: Any
 
     @property
@@ -214,7 +217,7 @@ class MKL(Vendor):
     def prepare(cls, library: Library) -> None:
         """Choose Intel's threads: what MKL chooses depends on what else is in the process."""
         if not os.environ.get("MKL_THREADING_LAYER"):
-            routine = library.find_exactly("MKL_Set_Threading_Layer")
+            routine = library.require("MKL_Set_Threading_Layer")
             ffi.cast("int (*)(int)", routine)(cls._INTEL_LAYER)
 
     @classmethod
@@ -229,7 +232,7 @@ class MKL(Vendor):
     @classmethod
     def threading(cls, library: Library) -> str:
         """Return the layer that is in use; the environment or MKL itself may have chosen GNU's."""
-        routine = ffi.cast("int (*)(int)", library.find_exactly("MKL_Set_Threading_Layer"))
+        routine = ffi.cast("int (*)(int)", library.require("MKL_Set_Threading_Layer"))
         return {0: "intel", 1: "none", 3: "libgomp"}.get(routine(cls._INTEL_LAYER), "its own")
 
 
@@ -241,14 +244,16 @@ class BLIS(Vendor):
     files = r"libblis(64|-mt)?\.(so(\.\d+)*|dylib)"
     how_to_get = "apt install libblis4-pthread"
     marks = ("bli_info_get_version_str",)
-    threads = Threads("bli_thread_set_num_threads", "bli_thread_get_num_threads", wide=True)
+    threads: ClassVar[Threads] = Threads(
+        "bli_thread_set_num_threads", "bli_thread_get_num_threads", wide=True
+    )
 
     @classmethod
     def prepare(cls, library: Library) -> None:
         """Let it use all processors: it uses one unless it is told."""
-        get = ffi.cast("int64_t (*)(void)", library.find_exactly("bli_thread_get_num_threads"))
+        get = ffi.cast("int64_t (*)(void)", library.require(cls.threads.get))
         if get() < 1:
-            set_ = ffi.cast("void (*)(int64_t)", library.find_exactly("bli_thread_set_num_threads"))
+            set_ = ffi.cast("void (*)(int64_t)", library.require(cls.threads.set))
             set_(available_processors())
 
     @classmethod
@@ -344,6 +349,15 @@ class FlexiBLAS(Vendor):
     def version(cls, library: Library) -> str:
         """Return the version of FlexiBLAS itself."""
         return library.numbers("flexiblas_get_version")
+
+    @classmethod
+    def threading(cls, library: Library) -> str:
+        """Return what the library runs on that it passes calls to, by the name of that."""
+        name = ffi.new("char[]", 256)
+        routine = library.find_exactly("flexiblas_current_backend")
+        if routine != ffi.NULL:
+            ffi.cast("int (*)(char *, size_t)", routine)(name, len(name) - 1)
+        return "libgomp" if b"OPENMP" in ffi.string(name).upper() else "its own"
 
 
 class ArmPL(Vendor):
@@ -462,6 +476,9 @@ def open_library(path: Path, shared: bool = False, parallel_for: Any = ffi.NULL)
         threading=threading,
         extras=tuple(name for name, any_of in _EXTRAS.items() if any(map(library.has, any_of))),
         loses_nan=loses_nan,
+        mixes_parts=not (
+            lib.shim_keeps_parts(handle, lib.SHIM_C) and lib.shim_keeps_parts(handle, lib.SHIM_Z)
+        ),
         handle=handle,
     )
     opened.allow_libgomp_threads(False)

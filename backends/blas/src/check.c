@@ -148,6 +148,29 @@ int shim_check(shim_vendor *vendor, int routine, int type)
     return found;
 }
 
+int shim_keeps_parts(shim_vendor *vendor, int type)
+{
+    enum { N = 8 };
+    double a[2 * N * N], b[2 * N * N], out[2 * N * N];
+    const int64_t size = item_size[type], row = N * size;
+    const shim_epilogue add = {{1, 0}, 1};
+    int kept = 1;
+    for (int columns = 1; columns <= N; columns += N - 1)
+        for (int layouts = 0; layouts < 4; layouts++) {
+            fill(type, a, N * N, ZERO);
+            fill(type, b, N * N, ZERO);
+            for (int64_t i = 0; i < N * N; i++)
+                set(type, out, i, (value){INFINITY, 2});
+            shim_matmul(vendor, 1, type, a, b, out, N, columns, N, layouts & 1 ? size : row,
+                        layouts & 1 ? row : size, layouts & 2 ? size : row,
+                        layouts & 2 ? row : size, row, 0, NULL, &add);
+            for (int64_t i = 0; i < N; i++)
+                for (int64_t j = 0; j < columns; j++)
+                    kept &= get(type, out, i * N + j).im == 2;
+        }
+    return kept;
+}
+
 double shim_seconds(shim_vendor *vendor, int n_threads, int64_t n)
 {
     enum { TIMES = 5 }; /* the first one warms up */

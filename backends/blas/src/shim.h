@@ -69,6 +69,9 @@ enum { SHIM_GEMM, SHIM_GEMV, SHIM_DOT, SHIM_SYRK, SHIM_BATCH, SHIM_ROUTINES };
 enum { SHIM_RIGHT = 0, SHIM_WRONG = 1, SHIM_LOSES_NAN = 2 };
 int shim_check(shim_vendor *vendor, int routine, int type);
 
+/* Whether adding to complex numbers, of which one part is infinite, leaves the other part. */
+int shim_keeps_parts(shim_vendor *vendor, int type);
+
 /* Seconds that a product of n x n matrices of type SHIM_S takes, at best; below 0 without memory. */
 double shim_seconds(shim_vendor *vendor, int n_threads, int64_t n);
 

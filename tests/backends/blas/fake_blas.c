@@ -104,8 +104,12 @@ static __attribute__((unused)) void meet(void)
 #define AT(x, i, j, by_row, ld) \
     (x)[(by_row) ? (int64_t)(i) * (ld) + (j) : (int64_t)(j) * (ld) + (i)]
 
+#ifndef IS_ONE /* of beta: it does not multiply what out holds */
+#define IS_ONE(beta) ((beta) == 1)
+#endif
+
 #define STORE(out, value, beta) \
-    (*(out) = (value) + (IS_ZERO(beta) ? 0 : (beta) == 1 ? *(out) : (beta) * *(out)))
+    (*(out) = (value) + (IS_ZERO(beta) ? 0 : IS_ONE(beta) ? *(out) : (beta) * *(out)))
 
 #define MULTIPLY(TYPE, FACTOR, alpha, beta)                                                      \
     do {                                                                                         \

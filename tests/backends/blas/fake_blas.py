@@ -68,6 +68,13 @@ MARKS = {
         {
             *major = 3, *minor = 4, *patch = 5;
         }
+        #ifndef BACKEND
+        #define BACKEND "NETLIB"
+        #endif
+        int flexiblas_current_backend(char *name, size_t size)
+        {
+            return snprintf(name, size, "%s", BACKEND);
+        }
         void flexiblas_set_num_threads(int n) { fake_set(n); }
         int flexiblas_get_num_threads(void) { return fake_threads; }
     """,

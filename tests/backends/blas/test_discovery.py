@@ -280,6 +280,7 @@ def test_variants_of_debian(machine, touch):
     [
         ("openblas-pthread/libopenblas.so", "openblas-serial/libopenblas.so", None),
         ("openblas-serial/libopenblas.so", None, "openblas-openmp/libopenblas.so"),
+        ("libopenblasp-r0.3.28.so", "libopenblas-r0.3.28.so", "libopenblaso-r0.3.28.so"),
         ("libopenblas-z.so", "libopenblas_seq.so", "libopenblas_gomp.so"),
         ("blis-pthread/libblis.so.4", "blis-serial/libblis.so.4", "blis-openmp/libblis.so.4"),
     ],

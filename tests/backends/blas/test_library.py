@@ -56,8 +56,9 @@ def test_names_that_mean_64_bits_come_first(fake):
     assert library.find_exactly("cblas_sgemm") not in (ffi.NULL, library.find("cblas_sgemm"))
 
 
-def test_without_isamax_integers_have_32_bits(fake):
+def test_without_isamax_integers_are_as_wide_as_the_spelling_says(fake):
     assert not Library(fake("-DWITHOUT_ISAMAX")).is_ilp64()
+    assert Library(fake("-DWITHOUT_ISAMAX", *SPELLINGS["_64"], *ILP64)).is_ilp64()
 
 
 def test_names_are_those_of_others_or_exactly_so(fake):

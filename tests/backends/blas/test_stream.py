@@ -31,7 +31,7 @@ GGUF_TYPES = {
     q8_0: gguf.GGMLQuantizationType.Q8_0,
 }
 FAKES = {
-    "few routines": (),
+    "few routines": ("-DIS_ONE(beta)=0",),  # and it mixes parts of complex numbers
     "all routines": (*EVERYTHING, *ILP64),
     "loses NaN": (
         *EVERYTHING,
@@ -376,7 +376,7 @@ def test_without_dots(fake):
 
 
 @pytest.mark.parametrize("dtype", "fdFD")
-@pytest.mark.parametrize("rows", [127, 128, 161])
+@pytest.mark.parametrize("rows", [127, 130])
 @pytest.mark.parametrize("shape", ["rows", "columns", "panel", "batch"])
 def test_products_with_the_transpose(backend, dtype, rows, shape):
     x = {
@@ -389,14 +389,10 @@ def test_products_with_the_transpose(backend, dtype, rows, shape):
     assert_close(result, x, x.mT)
     if rows >= 128:
         assert (result == result.mT).all()
-    for alpha in FACTORS[dtype]:
-        for beta, bias in (
-            (0, None),
-            (1, normal((rows, rows), dtype)),
-            (-1, normal((1, 1), dtype)),
-        ):
-            actual = product(backend, x, x.mT, alpha, beta, bias)
-            assert_close(actual, x, x.mT, alpha, beta, 0 if bias is None else bias)
+    bias = normal((rows, 1), dtype)
+    for alpha, beta, added in ((-0.375, 0, None), (1, -1, bias), (FACTORS[dtype][-1], 1, bias)):
+        actual = product(backend, x, x.mT, alpha, beta, added)
+        assert_close(actual, x, x.mT, alpha, beta, 0 if added is None else added)
 
 
 def test_products_with_the_transpose_take_half_the_work(fakes):
@@ -452,7 +448,7 @@ def test_outer_products_of_vectors_are_not_computed(backend):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize(
-    ("m", "n", "k"), [(4, 4, 4), (32, 24, 16), (64, 64, 64), (1, 64, 64), (64, 1, 64)]
+    ("m", "n", "k"), [(4, 4, 4), (32, 24, 16), (40, 40, 40), (1, 64, 64), (64, 1, 64)]
 )
 def test_batches_of_small_products(backend, n_threads, dtype, m, n, k):
     backend.n_threads = n_threads

@@ -96,6 +96,20 @@ def test_flexiblas_has_the_names_of_others_too(fake, others):
     assert opened.version == "3.4.5"
 
 
+@pytest.mark.parametrize(
+    ("passes_to", "threading"),
+    [("NETLIB", "its own"), ("OpenBLAS-OpenMP", "libgomp"), ("BLIS-PTHREAD", "its own")],
+)
+def test_flexiblas_runs_on_what_it_passes_calls_to(fake, passes_to, threading):
+    opened = open_library(fake(f'-DBACKEND="{passes_to}"', marks=MARKS["flexiblas"]))
+    assert opened.threading == threading
+
+
+@pytest.mark.parametrize(("options", "mixes"), [((), False), (("-DIS_ONE(beta)=0",), True)])
+def test_libraries_that_mix_parts_of_complex_numbers_are_told(fake, options, mixes):
+    assert open_library(fake(*options)).mixes_parts == mixes
+
+
 def test_nvhpc_is_told_by_its_folder(compile_blas, machine):
     folder = machine / "hpc_sdk" / "Linux_x86_64" / "24.9"
     path = compile_blas(folder / "compilers/lib/libblas.so", marks=MARKS["openblas"])
