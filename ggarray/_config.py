@@ -53,7 +53,7 @@ def _lines() -> Iterator[str]:
         mark = "*" if name is get_default_device() else " "
         free, total = device.memory()
         memory = f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB free" if total else ""
-        yield f"{mark} {name:<16} {device.type.name:<6} {memory:<24} {device.description}"
+        yield f"{mark} {name:<16}  {device.type.name:<6} {memory:<24} {device.description}"
     for registry in registries():
         yield from registry.report()
     yield f"plans {plan_cache.info()}"

@@ -101,10 +101,10 @@ class BlasDevice(BackendDevice):
         dtype = out.dtype
         work = out.size * a.shape[-1]
         if type(a.dtype) is QuantizedDType:
-            worth = _is_worth_decoding(out.shape[-1], work)
+            worth = _is_worth_decoding(out.shape[-1], work) and a.size <= _INT32_MAX
             plain: tuple[Any, ...] = (b, out)
         elif type(b.dtype) is QuantizedDType:
-            worth = _is_worth_decoding(out.shape[-2], work)
+            worth = _is_worth_decoding(out.shape[-2], work) and b.size <= _INT32_MAX
             plain = (a, out)
         else:
             worth = work >= _least_work(node)
@@ -201,6 +201,8 @@ class BlasRegistry(Registry):
             how = BY_NAME["openblas"].how_to_get
             raise UnusableLibraryError(f"no library was found that can be used: {how}")
         if what in BY_NAME:
+            if self.libraries.related(what):
+                return BlasDevice(name, what, partial(self.libraries.open_vendor, what))
             vendor = BY_NAME[what]
             raise UnusableLibraryError(f"no {vendor.title} was found: {vendor.how_to_get}")
         path = Path(what)

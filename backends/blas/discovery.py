@@ -180,6 +180,15 @@ class Libraries:
             _logger.debug("opened %s", opened.description)
         return opened
 
+    def related(self, name: str) -> list[Candidate]:
+        """Return the files that may be libraries of a vendor: those of whom it builds on, too."""
+        return [
+            candidate
+            for each, candidates in self.candidates.items()
+            if issubclass(BY_NAME[name], BY_NAME[each])
+            for candidate in candidates
+        ]
+
     def open_vendor(self, name: str) -> OpenLibrary:
         """Return the preferred library of a vendor that can be used.
 
@@ -189,7 +198,7 @@ class Libraries:
             None can be; the message says of each why not.
         """
         reasons = []
-        for candidate in self.candidates[name]:
+        for candidate in self.related(name):
             try:
                 opened = self.open(candidate.path)
             except UnusableLibraryError as error:
@@ -304,13 +313,13 @@ def _files(folder: Path) -> list[Path]:
 def _site_packages() -> list[Path]:
     """Return where distributions are installed; not where Python looks for modules besides."""
     folders = (_PACKAGES, sysconfig.get_path("platlib"), site.getusersitepackages())
-    return list(dict.fromkeys(Path(each).resolve() for each in folders))
+    return list(dict.fromkeys(_real(Path(each)) for each in folders if os.path.isabs(each)))
 
 
 def _mapped_files() -> Iterator[Path]:
     """Yield each file mapped into this process once; none where the system does not tell."""
     try:
-        lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
+        lines = os.fsdecode(Path("/proc/self/maps").read_bytes()).split("\n")
     except OSError:
         return
     # address, permissions, offset, device, inode, path

@@ -95,7 +95,7 @@ class Library:
 
     def has(self, name: str) -> bool:
         """Tell whether there is a routine of this name, spelled as others are or exactly so."""
-        return self.find(name) != ffi.NULL or self.find_exactly(name) != ffi.NULL
+        return bool(self.find(name) != ffi.NULL or self.find_exactly(name) != ffi.NULL)
 
     def table(self, name: str) -> list[Any]:
         """Return the addresses of a routine for the four types; ``?`` stands for their letters."""
@@ -139,13 +139,13 @@ class Library:
         return b"libgomp" in os.path.basename(ffi.string(lib.shim_file_of(routine)))
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path, above: frozenset[Path] = frozenset()) -> Any:
     """Return the handle of a library; what it needs may lie beside it, or one folder above.
 
     So do the libraries of a package that has been unpacked and not installed.
     """
     deep = os.environ.get("GGARRAY_BLAS_DEEPBIND") != "0"
-    tried = set()
+    tried = {path, *above}  # those that wait for this one, too
     while True:
         opened = lib.shim_open(os.fsencode(path), deep)
         if opened:
@@ -155,11 +155,11 @@ def _open(path: Path) -> Any:
         name = missing[1] if missing else ""
         beside = [folder / name for folder in path.parents[:2]]
         needed = next((each for each in beside if name and each.is_file()), None)
-        if needed in (None, path) or needed in tried:
+        if needed is None or needed in tried:
             raise UnusableLibraryError(error if str(path) in error else f"{path}: {error}")
         tried.add(needed)
         _logger.debug("%s needs %s", path, needed)
         try:
-            _open(needed)
+            _open(needed, frozenset(tried))
         except UnusableLibraryError as reason:
             raise UnusableLibraryError(f"{path} needs {needed}: {reason}") from None

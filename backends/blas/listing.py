@@ -47,12 +47,13 @@ def lines(libraries: Libraries) -> Iterator[str]:
         " the speed is that of 256 x 256 float32 on one thread"
     )
     loaded = {opened.path for opened in libraries.loaded()}
-    rows, remarks, named = [], [], set()
+    rows, remarks, named, reported = [], [], set(), set()
     for candidate, report in libraries.reports():
         path, name = candidate.path, candidate.vendor.name
         if isinstance(report, str):
             remarks.append(f"of no use: {report}")
             continue
+        reported.add(report.vendor)
         mark = "*" if path in loaded or candidate.mapped else ""
         device = ""
         if name not in named and issubclass(BY_NAME[report.vendor], candidate.vendor):
@@ -62,9 +63,10 @@ def lines(libraries: Libraries) -> Iterator[str]:
         remark = complaint(BY_NAME[report.vendor], report.core)
         remarks += [f"{path}: {remark}"] if remark else []
         remarks += [f"{path} loses NaN: used for finite numbers only"] if report.loses_nan else []
-    missing = [vendor for vendor in VENDORS if vendor.name not in libraries.candidates]
+    missing = [each for each in VENDORS if each.name not in {*libraries.candidates, *reported}]
     remarks += [f"no {vendor.title} found: {vendor.how_to_get}" for vendor in missing]
-    yield from (f"  {line}" for line in (*aligned_table(_COLUMNS, rows), *remarks))
+    for line in (*aligned_table(_COLUMNS, rows), *remarks):
+        yield f"  {os.fsencode(line).decode(errors='replace')}"  # of names that are no text
 
 
 def _facts(report: Report) -> tuple[str, ...]:

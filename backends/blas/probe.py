@@ -18,6 +18,7 @@ from ggarray.backends.blas.vendors import open_library
 
 _SECONDS = 60  # a library that takes longer hangs
 _SIZE = 256  # of the matrices whose product is timed
+_TRIAL = "GGARRAY_BLAS_TRIAL"  # set in the process that tries a library
 _MARK = "ggarray reports "  # libraries may print, too
 
 # The child needs few modules: to import the whole package takes longer than the trial does.
@@ -70,6 +71,8 @@ def try_library(path: Path) -> Report:
 @cache
 def _tried(path: Path, _changed: int) -> Report | str:
     """Return what a trial has shown, or why the library is of no use."""
+    if os.environ.get(_TRIAL):  # a program that calls itself Python has started itself
+        return f"{path} is not tried within a trial"
     child = [
         sys.executable,
         "-P",
@@ -95,7 +98,10 @@ def _tried(path: Path, _changed: int) -> Report | str:
             errors="replace",
             timeout=_SECONDS,
             check=False,
+            env={**os.environ, _TRIAL: "1"},
         )
+    except (OSError, TypeError, ValueError) as error:
+        return f"{path} cannot be tried in another process, by {sys.executable!r}: {error}"
     except subprocess.TimeoutExpired:
         return f"{path} did not answer within {_SECONDS} seconds"
     answers = [line for line in run.stdout.splitlines() if line.startswith(_MARK)]

@@ -109,8 +109,14 @@ class BlasBackend(Backend):
         if out.dtype.char not in _TYPES or not a.dtype == b.dtype == out.dtype:
             return _FAILED
         alpha, beta = kernel.alpha, kernel.beta
-        scales_first = alpha != 1 and 1 in out.shape[-2:]  # a vector, which may underflow then
-        if scales_first or (bias is not None and self._mixes_parts and out.dtype.kind == "c"):
+        is_complex = out.dtype.kind == "c"
+        # A library that scales an operand makes it underflow where the product does not; all do
+        # that to vectors.
+        by_itself = self._library.vendor.scales_sums and 1 not in out.shape[-2:]
+        is_sign = alpha == -1 and not is_complex
+        if (alpha != 1 and not by_itself and not is_sign) or (
+            bias is not None and is_complex and self._mixes_parts
+        ):
             return self._multiply(a, b, out) or _finish(kernel)
         if bias is not None and beta > 0:
             np.copyto(out, bias)
@@ -175,13 +181,13 @@ class BlasBackend(Backend):
         """Compute a product of float16 or bfloat16, in float32 and rounded once."""
         if not a.dtype == b.dtype == out.dtype:
             return _FAILED
-        wide = [np.empty_like(x, _FLOAT32, subok=False) for x in (a, b)]
-        for x, into in zip((a, b), wide, strict=True):
-            status = kernels.to_float(x, into, self.n_threads)
+        a_wide, b_wide = (np.empty_like(x, _FLOAT32, subok=False) for x in (a, b))
+        for x, wide in ((a, a_wide), (b, b_wide)):
+            status = kernels.to_float(x, wide, self.n_threads)
             if status:
                 return status
         product = np.empty(out.shape, _FLOAT32)
-        status = self._multiply(*wide, product)
+        status = self._multiply(a_wide, b_wide, product)
         with np.errstate(all="ignore"):  # what is too large becomes infinite
             np.copyto(out, product, casting="unsafe")
         return status

@@ -107,6 +107,8 @@ class Vendor:
         Routines that only its libraries have.
     threads : Threads or None
         How their number is set.
+    scales_sums : bool
+        gemm multiplies sums by alpha, not an operand before: that may underflow.
     """
 
     name: ClassVar[str]
@@ -118,6 +120,7 @@ class Vendor:
     how_to_get: ClassVar[str] = ""
     marks: ClassVar[tuple[str, ...]] = ()
     threads: ClassVar[Threads | None] = None
+    scales_sums: ClassVar[bool] = False
 
     @classmethod
     def made(cls, library: Library) -> bool:
@@ -158,11 +161,20 @@ class OpenBLAS(Vendor):
     name = "openblas"
     title = "OpenBLAS"
     files = r"lib(scipy_)?openblas[\w.+-]*\.(so(\.\d+)*|dylib)"
-    places = ("/opt/homebrew/opt/openblas/lib", "/usr/local/opt/openblas/lib")
-    wheels = ("numpy.libs", "scipy.libs", "scipy_openblas64/lib", "scipy_openblas32/lib")
+    places: ClassVar[tuple[str, ...]] = (
+        "/opt/homebrew/opt/openblas/lib",
+        "/usr/local/opt/openblas/lib",
+    )
+    wheels: ClassVar[tuple[str, ...]] = (
+        "numpy.libs",
+        "scipy.libs",
+        "scipy_openblas64/lib",
+        "scipy_openblas32/lib",
+    )
     how_to_get = "pip install scipy-openblas64, or apt install libopenblas0-pthread"
     marks = ("openblas_get_config",)
     threads = Threads("openblas_set_num_threads", "openblas_get_num_threads")
+    scales_sums = True
     _PARALLEL: ClassVar = ("none", "pthreads", "OpenMP")  # by openblas_get_parallel
 
     @classmethod
@@ -247,6 +259,7 @@ class BLIS(Vendor):
     threads: ClassVar[Threads] = Threads(
         "bli_thread_set_num_threads", "bli_thread_get_num_threads", wide=True
     )
+    scales_sums = True
 
     @classmethod
     def prepare(cls, library: Library) -> None:
@@ -284,6 +297,7 @@ class AOCL(BLIS):
     name = "aocl"
     title = "AOCL-BLIS"
     anywhere = False
+    scales_sums = False  # for all that is known
     places = ("{AOCL_ROOT}/lib", "/opt/AMD/aocl/*/*/lib*", "/opt/AMD/aocl/*/lib*")
     how_to_get = "AMD's installer of AOCL (x86-64), into /opt/AMD/aocl"
     marks = ("bli_aocl_enable_instruction_query",)
@@ -316,6 +330,7 @@ class NVHPC(OpenBLAS):
     files = r"libblas(_i?lp64)?\.so(\.\d+)*"
     places = ("/opt/nvidia/hpc_sdk/Linux_*/*/compilers/lib",)
     anywhere = False
+    scales_sums = False  # for all that is known
     wheels = ()
     how_to_get = "NVIDIA's installer of the HPC SDK, into /opt/nvidia/hpc_sdk"
 

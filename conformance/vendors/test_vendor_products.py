@@ -72,6 +72,17 @@ def test_what_is_not_finite_stays_in_its_places(device, m, n, dtype, transposed)
 
 
 # Few rows are left to our kernels, which round x to 8 bits; of those, this is ggml's limit.
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [40, 200])
+def test_factors_that_underflow_with_an_operand_alone(device, dtype, n):
+    small = 1e-20 if np.finfo(dtype).bits == 32 else 1e-200
+    for left, right in ((small, 1 / small), (1 / small, small)):
+        a, b = np.full((n, n), left, dtype), np.full((n, n), right, dtype)
+        for factor in (small**1.5, small**-1.5):
+            product = (xp.asarray(a, device=device) @ xp.asarray(b, device=device)) * factor
+            np.testing.assert_allclose(np.asarray(product), n * factor, rtol=1e-5)
+
+
 @pytest.mark.parametrize(("rows", "limit"), [(1, 5e-4), (64, 1e-11)])
 @pytest.mark.parametrize("name", QUANTIZED)
 def test_quantized_weights(device, name, rows, limit):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ggarray._graph.assign import Choice, choose
-from ggarray._graph.execute import evaluation, plan_of
+from ggarray._graph.execute import exclusively, plan_of
 from ggarray._graph.ir import capture, value_of
 from ggarray._graph.lower import lower
 from ggarray._graph.node import Node, is_contiguous
@@ -23,7 +23,7 @@ def describe(targets: Sequence[Node]) -> Graph:
 
     An evaluation in another thread is waited for: its nodes are not pending after it.
     """
-    with evaluation:
+    with exclusively():
         order = pending_order(targets)
         if not order:
             return Graph(())

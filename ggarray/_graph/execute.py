@@ -7,6 +7,7 @@ are pending as before, and evaluating them again gives the result.
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter_ns
 from typing import Any
 
@@ -47,12 +48,21 @@ if hasattr(os, "register_at_fork"):  # a child must not inherit the lock of a th
 _WORTH_REWRITING = 1 << 16
 
 
+_nothing = nullcontext()
+
+
+def exclusively() -> AbstractContextManager[Any]:
+    """Return what lets no other evaluation in; who waits for a call aside lets that one in."""
+    return _nothing if aside.is_here() else evaluation
+
+
 def evaluate(targets: Sequence[Node]) -> None:
     """Compute the nodes that are still pending, together, and what they need."""
     if not targets:
         return
-    with evaluation:
-        aside.wait()
+    with exclusively():
+        if aside.is_busy() and not aside.is_here():
+            aside.wait()
         for node in targets:
             if node.value is not None and node.writes is not None:
                 _deliver(node)  # an interrupt came between
@@ -117,7 +127,7 @@ def plan_of(order: list[Node]) -> Plan:
 
 def reserve(targets: Sequence[Node]) -> None:
     """Allocate the memory that values share when the nodes are computed together; keep it."""
-    with evaluation:
+    with exclusively():
         order = pending_order(targets)
         if order:
             plan = plan_of(order)
@@ -261,7 +271,7 @@ def quantize(value: Plain, dtype: QuantizedDType, device: str) -> Blocks:
 
 
 def _copy_now(kernel: Kernel, device: str) -> None:
-    with evaluation:
+    with exclusively():
         choice = choose_for(kernel, device)
         if not is_direct(choice):
             _, choice = plugins.candidates(device)

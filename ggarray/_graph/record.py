@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ggarray._dtypes import product_dtype, promote
-from ggarray._graph.execute import evaluate, evaluate_pending, evaluation
+from ggarray._graph.execute import evaluate, evaluate_pending, exclusively
 from ggarray._graph.node import Destination, Node, pending
 from ggarray._graph.source import caller
 from ggarray._graph.views import Layout
@@ -125,7 +125,7 @@ def update(target: Plain, b: Operand, device: Device, subtract: bool) -> bool:
     Memory that others share cannot wait, nor read-only memory; where nodes wait to read the
     memory they would have to be computed first anyhow.
     """
-    with evaluation:  # who delivers an update and who records the next take turns
+    with exclusively():  # who delivers an update and who records the next take turns
         storage = storage_of(target)
         if storage is None or storage.shared or not target.flags.writeable:
             return False

@@ -95,7 +95,7 @@ class _Evaluation:
         """Compute everything, and return the values of the outputs."""
         for outer in _active:  # what its streams have done is not to be told to this one
             outer.flights.settle()
-        while _abandoned:
+        while _abandoned and not aside.is_here():
             _abandoned[-1].give_back()
             _abandoned.pop()
         _active.append(self)

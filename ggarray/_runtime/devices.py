@@ -111,7 +111,7 @@ def as_device(device: str | None) -> Device:
     if device is None:
         return get_default_device()
     if type(device) is Device:
-        return device
+        return Device._named.get(device) or Device(device)
     if not isinstance(device, str):
         raise TypeError(f"a device is a ggarray.Device or its name, not {device!r}")
     return Device(device)

@@ -3,13 +3,17 @@
 import os
 import signal
 import threading
+import weakref
 from contextvars import ContextVar
+from functools import partial
 
 import numpy as np
 import pytest
+from scripts import run_script
 
 import ggarray as xp
 from ggarray._graph import aside, plan_cache, products
+from ggarray._graph.execute import exclusively
 from ggarray._runtime.plugins import backend_devices, stream
 
 variable = ContextVar("variable", default="unset")
@@ -75,6 +79,74 @@ def test_control_c_ends_the_waiting_and_not_the_call(gate):
     assert not aside.is_busy()
     assert ended == [True]
     assert aside.run(lambda: 6) == 6
+
+
+def test_nothing_is_kept_of_a_call_that_has_ended():
+    class Operand:
+        pass
+
+    operand = Operand()
+    gone = weakref.ref(operand)
+    aside.run(partial(lambda held: None, operand))
+    del operand
+    aside.run(lambda: None)  # the thread has let go of the first
+    assert gone() is None
+
+
+HANDLERS = """
+    import signal
+    import numpy as np
+    import ggarray as xp
+    from ggarray._graph import products
+
+    products._SMALL = products._PANEL_SECONDS = 0  # all is computed aside
+    x = xp.asarray(np.eye(20), device="blas")
+    computed = []
+    signal.signal(signal.SIGALRM, lambda *_: computed.append(float((x @ x)[3, 3])))
+    signal.setitimer(signal.ITIMER_REAL, 2e-4, 2e-4)
+    for _ in range(2000):
+        assert float((x @ x)[4, 4]) == 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert set(computed) == {1}
+"""
+
+
+def test_signal_handlers_may_compute_while_one_waits():
+    """Also in the middle of the waiting itself."""
+    run_script(HANDLERS)
+
+
+def test_finalizers_may_compute_in_the_middle_of_a_call():
+    x = xp.asarray(np.eye(20), device="blas")
+    with exclusively():
+        assert aside.run(lambda: float((x @ x)[3, 3])) == 1
+
+
+END = """
+    import signal, threading
+    import numpy as np
+    import ggarray as xp
+
+    class Late:
+        def __init__(self):
+            self.x = xp.asarray(np.eye(900), device="blas")
+
+        def __del__(self):
+            print(float((self.x @ self.x)[3, 3]), flush=True)
+
+    late = Late()
+    x = xp.asarray(np.ones((3000, 3000)), device="blas")
+    threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
+    try:
+        while True:
+            xp.evaluate(x @ x)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+def test_a_program_ends_well_while_a_product_is_computed():
+    assert run_script(END).split() == ["interrupted", "1.0"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -16,7 +16,7 @@ from ggarray._runtime import devices as runtime_devices
 from ggarray._runtime.plugins import backend_devices
 from ggarray.backends.blas import device as module, listing, registry
 from ggarray.backends.blas.device import BlasDevice, BlasRegistry
-from ggarray.backends.blas.discovery import Candidate
+from ggarray.backends.blas.discovery import Candidate, Libraries
 from ggarray.backends.blas.library import UnusableLibraryError
 from ggarray.backends.blas.vendors import BY_NAME, VENDORS, open_library
 from ggarray.interface import DeviceType, Kernel, Op, Tensor
@@ -201,10 +201,11 @@ def test_a_warning_where_kernels_are_not_made_for_the_processor(fake, monkeypatc
 # -- the registry ----------------------------------------------------------------------------------
 
 
-class Found:
-    """Libraries that were found, with `Libraries`' methods for devices."""
+class Found(Libraries):
+    """Libraries that were found."""
 
     def __init__(self, default=None, **paths):
+        super().__init__({})
         self.default = default
         self.candidates = {
             name: [Candidate(BY_NAME[name], Path(path))] for name, path in paths.items()
@@ -215,7 +216,7 @@ class Found:
         return self.default
 
     def open_vendor(self, name):
-        return self.open(self.candidates[name][0].path)
+        return self.open(self.related(name)[0].path)
 
     def open(self, path, mapped=False):
         self.opened.append(path)
@@ -281,6 +282,14 @@ def test_what_is_neither_a_vendor_nor_a_path(what):
     assert repr(what) in str(caught.value)
     for vendor in VENDORS:
         assert vendor.name in str(caught.value)
+
+
+def test_a_vendor_whose_library_has_the_name_of_another(fake):
+    blas = BlasRegistry()
+    blas.libraries = Found(blis=fake(marks=MARKS["aocl"]))
+    device = blas.find_device("blas:aocl")
+    device.open()
+    assert device.library.vendor.name == "aocl"
 
 
 def test_without_any_library_the_device_blas_tells_how_to_get_one():
