@@ -502,11 +502,10 @@ def test_a_listed_library_that_cannot_be_used(lib):
         import ggarray as xp
 
         listed = next(device for device in xp.devices() if device == "blas:armpl")
-        x = xp.asarray(np.eye(64), device=listed)
-        for use in (lambda: xp.Device("blas:armpl"), lambda: np.asarray(x @ x)):
+        for use in (lambda: xp.Device("blas:armpl"), lambda: xp.ones(2, device=listed)):
             try:
                 use()
-            except (ValueError, xp.BackendError) as error:
+            except ValueError as error:
                 assert "{lib}/libarmpl.so computes wrong products" in str(error), error
             else:
                 raise AssertionError
