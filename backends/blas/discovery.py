@@ -152,7 +152,7 @@ class Libraries:
         text = self._environment.get(VARIABLE, "")
         if os.path.isabs(text):
             return "", Path(text)
-        if text and text not in self.candidates:
+        if text and not (text in BY_NAME and self.related(text)):
             found = ", ".join(self.candidates) or "none"
             raise ValueError(
                 f"environment variable {VARIABLE} is the absolute path of a library or a vendor"

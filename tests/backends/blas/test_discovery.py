@@ -553,6 +553,11 @@ def test_wrong_values(machine, place, monkeypatch, text):
         Libraries({VARIABLE: text}).open_default()
 
 
+def test_the_variable_may_name_a_vendor_whose_library_has_the_name_of_another(machine, place):
+    path = place("lib/libblis.so.4", vendor="aocl")
+    assert libraries(machine, **{VARIABLE: "aocl"}).open_default().path == path
+
+
 def test_what_the_variable_names_has_to_be_usable(machine, place):
     wrong = place("lib/libopenblas.so", options=["-DGEMM_FACTOR=2"])
     for text in (str(wrong), "openblas"):
