@@ -112,11 +112,10 @@ class BlasBackend(Backend):
         is_complex = out.dtype.kind == "c"
         # A library that scales an operand makes it underflow where the product does not; all do
         # that to vectors.
-        by_itself = self._library.vendor.scales_sums and 1 not in out.shape[-2:]
-        is_sign = alpha == -1 and not is_complex
-        if (alpha != 1 and not by_itself and not is_sign) or (
-            bias is not None and is_complex and self._mixes_parts
-        ):
+        scales = self._library.vendor.scales_sums or (alpha == -1 and not is_complex)
+        if alpha != 1 and (not scales or 1 in out.shape[-2:]):
+            return self._multiply(a, b, out) or _finish(kernel)
+        if bias is not None and is_complex and self._mixes_parts:
             return self._multiply(a, b, out) or _finish(kernel)
         if bias is not None and beta > 0:
             np.copyto(out, bias)

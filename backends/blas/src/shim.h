@@ -84,7 +84,7 @@ typedef struct {
 
 /* out[..., m, n] = a[..., m, k] @ b[..., k, n]; out's last axis has unit stride. The strides are in
  * bytes. batch: dims sizes, then dims strides of each of a, b and out. epilogue may be NULL: alpha
- * is 1, and nothing is added. Where m or n is 1, alpha has to be 1 or -1: libraries multiply the
+ * is 1, and nothing is added. Where m or n is 1, alpha has to be 1: libraries multiply the
  * vector by it first, which may overflow or underflow where the product does not; and so do some
  * with matrices. The library uses
  * n_threads at most, and fewer if it is set so, the product is small, or the machine is so busy
