@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from ggarray._runtime.threads import available_processors
 from ggarray.backends.blas._shim import ffi, lib
 from ggarray.backends.blas.library import Library, UnusableLibraryError
 
@@ -439,11 +440,6 @@ VENDORS: tuple[type[Vendor], ...] = (
     Reference,
 )
 BY_NAME = {vendor.name: vendor for vendor in VENDORS}
-
-
-def available_processors() -> int:
-    """Return how many processors the process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def open_library(path: Path, shared: bool = False, parallel_for: Any = ffi.NULL) -> OpenLibrary:

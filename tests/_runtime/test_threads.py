@@ -1,6 +1,7 @@
 """How many threads products use, and that it changes no value."""
 
 import asyncio
+import os
 import threading
 
 import numpy as np
@@ -291,3 +292,10 @@ def assert_same_bytes(product):
             results.append(np.asarray(product()))
     assert np.any(results[0])
     assert results[0].tobytes() == results[1].tobytes()
+
+
+def test_available_processors_without_a_quota(monkeypatch):
+    monkeypatch.setattr(module, "_cgroup_quota", lambda root: None)
+    assert available_processors() == len(os.sched_getaffinity(0))
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert available_processors() == os.cpu_count()

@@ -1,13 +1,11 @@
 """Whose a library is, what is known of it, and what is found out by trying."""
 
 import logging
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ggarray.backends.blas import vendors
 from ggarray.backends.blas._shim import ffi, lib
 from ggarray.backends.blas.discovery import Libraries
 from ggarray.backends.blas.library import UnusableLibraryError
@@ -414,12 +412,6 @@ def test_only_libgomp_has_to_be_allowed_threads(on_openmp, fake):
             if allowed is not None:
                 opened.allow_libgomp_threads(allowed)
             assert opened.handle.most_threads == 2**31 - 1
-
-
-def test_available_processors(monkeypatch):
-    assert vendors.available_processors() == len(os.sched_getaffinity(0))
-    monkeypatch.delattr(os, "sched_getaffinity")
-    assert vendors.available_processors() == os.cpu_count()
 
 
 def test_opening_says_nothing(fake, capfd, caplog):
